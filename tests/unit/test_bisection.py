@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_history import CRITERION, History, Machine, git_bisect_run, real_noise, searched
 
-from dnsrig.comparison.bisection.difference import difference
-from dnsrig.comparison.bisection.evidence import evidence
-from dnsrig.comparison.bisection.posterior import cells, credible, within
-from dnsrig.comparison.bisection.search import Answer, Measure, next_step
+from dnsrig.comparison.bisection.difference import Difference, _at_least, _one_sided, difference
+from dnsrig.comparison.bisection.evidence import FreedEnds, _counts, _numbers, edges, evidence, freed
+from dnsrig.comparison.bisection.posterior import Cell, cells, credible, log_likelihood, within
+from dnsrig.comparison.bisection.search import Answer, Measure, _quantile, _share, next_step
 from dnsrig.comparison.bisection.state import GOOD, Limits, Round, State
 from dnsrig.comparison.criterion import Criterion, parse
 from dnsrig.errors import UsageError
@@ -33,7 +33,7 @@ def histories(draw: st.DrawFn) -> History:
 def test_without_noise_it_is_right_within_the_logarithm(history: History) -> None:
     machine = Machine(history)
     answer, _ = searched(machine)
-    assert (answer.kind, answer.first) == ("commit", history.culprit)
+    assert (answer.kind, answer.first, answer.reason) == ("commit", history.culprit, "")
     assert len(machine.measured) <= math.ceil(math.log2(history.commits)) + ENDS
     assert answer.wrong <= 0.02
 
@@ -229,3 +229,147 @@ def state_of(commits: int, rounds: list[Round] | None = None, limits: Limits | N
         rounds=list(rounds or []),
         limits=limits or Limits.model_validate({}),
     )
+
+
+LOW_BAD: Round = {0: 10.0, 4: 20.0}
+
+
+def looked_at(criterion: str, rounds: list[Round]) -> Difference:
+    return difference(State(commits=4, criterion=parse(criterion), rounds=rounds))
+
+
+@pytest.mark.parametrize(
+    ("criterion", "rounds", "expected"),
+    [
+        (CRITERION, [LOW_BAD] * 5, Difference("open", 5)),
+        # Of the 924 ways to choose six of twelve one separates them as much.
+        (CRITERION, [LOW_BAD] * 6, Difference("differ", 6, pytest.approx(1 / 924))),
+        (CRITERION, [{0: 20.0, 4: 10.0}] * 6, Difference("same", 6, pytest.approx(1 - 1 / 924))),
+        # Rounds that lack an end count for nothing.
+        (CRITERION, [*[LOW_BAD] * 5, {0: 10.0}, {4: 20.0}, {0: None, 4: 20.0}, {0: 10.0, 4: None}, {}], Difference("open", 5)),
+        # A limit: the good end may lie on it, the bad end must lie above it. Six rounds on its side show 1 of 64.
+        ("p99_ms > 5", [{0: 5.0, 4: 6.0}] * 9, Difference("open", 9, 1 / 64)),
+        ("p99_ms > 5", [{0: 5.0, 4: 6.0}] * 10, Difference("differ", 10, 1 / 1024)),
+        ("p99_ms > 5", [{0: 4.0, 4: 5.0}] * 10, Difference("same", 6, 1.0)),
+        ("p99_ms > 5", [{0: 5.1, 4: 6.0}] * 10, Difference("same", 6, 1.0)),
+        ("p99_ms > 0", [{0: 0.0, 4: 1.0}] * 10, Difference("differ", 10, 1 / 1024)),
+        ("qps < 5", [{0: 5.0, 4: 4.0}] * 10, Difference("differ", 10, 1 / 1024)),
+        ("p99_ms > 100 %", [LOW_BAD, {0: 20.0, 4: 10.0}] * 20, Difference("undecided", 40, 0.5)),
+        ("p99_ms > 100 %", [LOW_BAD, {0: 20.0, 4: 10.0}] * 25, Difference("undecided", 40, 0.5)),
+    ],
+)  # fmt: skip
+def test_what_each_look_at_the_ends_decides(criterion: str, rounds: list[Round], expected: Difference) -> None:
+    assert looked_at(criterion, rounds) == expected
+
+
+def test_before_the_last_look_nothing_is_undecided() -> None:
+    by_turns: list[Round] = [LOW_BAD, {0: 20.0, 4: 10.0}]
+    assert looked_at("p99_ms > 100 %", (by_turns * 20)[:39]).verdict == "open"
+
+
+@pytest.mark.parametrize(("count", "n", "p"), [(0, 5, 1), (1, 5, 31 / 32), (3, 5, 1 / 2), (5, 5, 1 / 32), (6, 5, 0)])
+def test_the_sign_test(count: int, n: int, p: float) -> None:
+    assert _at_least(count, n) == p
+
+
+@pytest.mark.parametrize(("direction", "p"), [(1.0, 0.01), (-1.0, 0.99), (0.0, 0.5)])
+def test_one_side_of_a_test_of_two_sides(direction: float, p: float) -> None:
+    assert _one_sided(0.02, direction) == p
+
+
+def test_the_drift_of_a_round_is_the_median_of_the_rounds_near_it() -> None:
+    """Both ends rise by 10 each round. Worked out by hand: three rounds before and after, a trial without itself."""
+    rounds = [{0: 100.0 + 10 * number, 9: 200.0 + 10 * number} for number in range(9)]
+    found = freed(rounds, 9)
+    assert found.drift == (-25, -20, -15, -10, 0, 10, 15, 20, 25)
+    assert found.good == (120, 130, 130, 140, 140, 140, 150, 150, 160)
+    assert found.bad == tuple(value + 100 for value in found.good)
+
+
+def test_a_round_without_an_end_has_the_drift_of_its_neighbours() -> None:
+    assert freed([{0: 1.0}, {9: 5.0, 4: 3.0}, {}], 9) == FreedEnds((1.0,), (5.0,), (0.0, 0.0, 0.0))
+    assert freed([{0: 1.0, 9: None}, {9: 5.0}], 9).drift == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "borders"),
+    [
+        # Medians of 2 and 12, so a margin of 5; the gap from 3 to 11 has 2 for each end.
+        ([1, 2, 3], [11, 12, 13], [-4, 5, 9, 18]),
+        # They overlap: the quarters of all.
+        ([1, 2, 3, 4], [3, 4, 5, 6], [0, 2.75, 3.5, 4.25, 7]),
+        ([1, 2, 3], [3, 4, 5], [0, 2.25, 3, 3.75, 6]),
+        # An outlier has no bin made for it.
+        ([1, 1, 1, 1, 9], [11] * 5, [-4, 3.5, 8.5, 16]),
+    ],
+)
+def test_bins_lie_around_both_ends(good: list[float], bad: list[float], borders: list[float]) -> None:
+    assert edges(good, bad) == borders
+
+
+def test_a_bin_includes_its_upper_edge() -> None:
+    assert _counts([1, 2, 2.1, 3], [2, 3]) == (2, 2, 0)
+    assert _counts([3.1], [2, 3]) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "beyond"), [(1.0, math.e, 2.0), (1.0, math.e**3, 6.0), (1.0, 1.5, math.log(1.5) + 1)]
+)
+def test_what_did_not_finish_lies_beyond_the_rest_by_as_much_as_the_rest_differs(
+    good: float, bad: float, beyond: float
+) -> None:
+    found = _numbers(state_of(4, [{0: good, 4: bad}, {0: "unfinished", 4: None}]))
+    assert found == [{0: 0.0, 4: pytest.approx(math.log(bad))}, {0: pytest.approx(beyond), 4: None}]
+
+
+@pytest.mark.parametrize(
+    ("weak", "share", "index"),
+    [
+        ({}, 1 / 2, 2),
+        ({}, 1 / 4, 1),
+        ({}, 0.99, 3),
+        ({}, 0.0, 0),
+        ({3: math.log(3)}, 1 / 2, 1),  # weights 3, 3, 3, 1
+        ({2: math.log(2)}, 1 / 2, 1),  # weights 2, 2, 1, 1
+        ({2: -50.0}, 1 / 4, 2),
+    ],
+)
+def test_the_next_commit_halves_what_is_probable(weak: dict[int, float], share: float, index: int) -> None:
+    assert _quantile([1, 2, 3, 4], weak, share) == index
+
+
+def test_the_more_is_broken_the_further_away_the_next_is_tried() -> None:
+    assert [_share(odd, "seed") for odd in range(7)] == [0.5, 0.625, 0.375, 0.75, 0.25, 0.875, 0.125]
+    assert 0 <= _share(7, "seed") < 1 and _share(7, "seed") == _share(7, "seed") != _share(8, "seed")
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "error", "first", "last", "probability"),
+    [
+        ((0.1, 0.6, 0.3), 0.45, 2, 2, 0.6),
+        ((0.1, 0.6, 0.3), 0.4, 2, 2, 0.6),
+        ((0.1, 0.6, 0.3), 0.2, 2, 5, 0.9),
+        ((0.1, 0.6, 0.3), 0.05, 1, 5, 1.0),
+        ((0.3, 0.6, 0.1), 0.2, 1, 2, 0.9),
+        ((0.25, 0.5, 0.25), 0.3, 2, 5, 0.75),
+        ((0.6, 0.3, 0.1), 0.2, 1, 2, 0.9),
+    ],
+)
+def test_an_answer_has_as_many_neighbours_as_the_error_asks_for(
+    probabilities: tuple[float, float, float], error: float, first: int, last: int, probability: float
+) -> None:
+    spans = ((1, 1), (2, 2), (3, 5))
+    found = [Cell(*span, each) for span, each in zip(spans, probabilities, strict=True)]
+    best = credible(found, error)
+    assert (best.first, best.last, best.size) == (first, last, last - first + 1)
+    assert best.probability == pytest.approx(probability)
+    assert within(found, 2, 5) == pytest.approx(sum(probabilities[1:])) and within(found, 1, 1) == probabilities[0]
+    assert within(found, 2, 4) == probabilities[1], "a part of a cell is none"
+
+
+@pytest.mark.parametrize(
+    ("counts", "probability"), [((1, 0), 1 / 2), ((1, 1), 1 / 6), ((2, 0), 1 / 3), ((3,), 1), ((0, 0), 1)]
+)
+def test_the_probability_of_trials_of_which_nothing_was_known(counts: tuple[int, ...], probability: float) -> None:
+    """Laplace's rule of succession: each trial after the first falls where others fell with (n + 1) / (all + bins)."""
+    assert math.exp(log_likelihood(counts)) == pytest.approx(probability)
