@@ -5,8 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from synthetic import Plan, build
+from trial_data import clean_trial
 
-from dnsrig.comparison.summary import VariantRow, baseline_of, describe, summarise, variant_table
+from dnsrig.comparison.summary import VariantRow, baseline_of, describe, lower_bound, summarise, variant_table
 from dnsrig.runs.run import Run
 
 BIND, KNOT = "bind@system", "knot@system"
@@ -139,3 +140,19 @@ def test_nothing_is_known_where_both_hit_their_limit_or_one_failed(tmp_path: Pat
     outcomes = {(BIND, 100, 1): of_base, (KNOT, 100, 2): "timeout"}
     row = table(tmp_path, Plan(repeats=2, samples=False, outcomes=outcomes))[KNOT, 100]  # type: ignore[arg-type]
     assert row.bound is None
+
+
+@pytest.mark.parametrize(("probe_s", "least_s"), [(None, 60), (-0.5, 59.5), (0.0, 60), (0.5, 60)])
+def test_a_trial_at_its_limit_took_as_long_as_it_was_watched(
+    tmp_path: Path, probe_s: float | None, least_s: float
+) -> None:
+    """``probe_s``: when the probe, which ends at the limit, started."""
+    trial = clean_trial(tmp_path / "run")
+    assert trial.zero_ns is not None
+    if probe_s is not None:
+        trial.record.instruments["probe"]["started_ns"] = trial.zero_ns + round(probe_s * 1e9)
+    assert lower_bound(trial, "transfer_time_s") == least_s
+    assert lower_bound(trial, "time_per_zone_ms") == 10 * least_s, "it has 100 zones"
+    assert lower_bound(trial, "zones_per_s") is None
+    trial.record.spec.main_metric = "p99_ms"
+    assert lower_bound(trial, "p99_ms") is lower_bound(trial, "time_per_zone_ms") is None
