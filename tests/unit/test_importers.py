@@ -10,7 +10,9 @@ import json
 import re
 import tracemalloc
 import zlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import load_data
 import pytest
@@ -24,12 +26,13 @@ from dnsrig.cli._app import application
 from dnsrig.comparison import thresholds
 from dnsrig.comparison.compare import compare_runs
 from dnsrig.errors import UsageError
-from dnsrig.importers import MS, US, Asked, Bucket, Result, S, ends, importer, importers
+from dnsrig.importers import MS, US, Asked, Bucket, Result, S, Stretch, ends, importer, importers, of_all
 from dnsrig.importers import _run as runs
 from dnsrig.report import wording, write_report
 from dnsrig.report.draw import draw_all
 from dnsrig.report.exports import dns_metrics as dns_metrics_export
 from dnsrig.report.exports import export
+from dnsrig.runs.load_result import Figures
 from dnsrig.runs.run import Run
 
 DNSPERF = """DNS Performance Testing Tool
@@ -765,3 +768,227 @@ def test_an_axis_has_a_short_name_and_a_short_value(text: str, expected: dict[st
             imports._axes([text])
     else:
         assert imports._axes([text]) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "stretches"),
+    [
+        ("dnsperf", [(0.0, 2.5, 10, 8, 2)]),
+        ("dnsperf-json", [(0.0, 2.5, 10, 8, 2)]),
+        ("resperf", [(0.0, 0.5, 250, 250, 0), (0.5, 0.5, 500, 450, 50)]),
+        ("flamethrower", [(0.0, 1.0, 10, 8, 2), (1.0, 1.0, 5, 4, 1)]),
+        ("kxdpgun", [(0.0, 1.0, 500, 490, 0)]),
+        ("shotgun", [(0.0, 1.0, 7, 6, 1)]),
+        ("shotgun-stream", [(0.0, 1.0, 10, 9, 1)]),
+        ("dnspyre", [(0.0, 0.0, 0, 4, 0)]),
+        ("dnspyre-json", [(0.0, 4.0, 5, 4, 1)]),
+        ("load", [(0.0, 2.0, 10_000, 9_990, 10)]),
+    ],
+)
+def test_what_became_of_queries_in_each_stretch_of_time(
+    name: str, stretches: list[tuple[float, float, int, int, int]]
+) -> None:
+    found = read(name).stretches
+    assert [(each.start_s, each.duration_s, each.sent, each.answered, each.timeouts) for each in found] == stretches
+
+
+def test_stretches_begin_with_the_first_one() -> None:
+    later = [STREAM[1] | {"since": since, "until": since + 500} for since in (1000, 1500, 2000)]
+    whole = STREAM[2] | {"until": 2500, "queries": 30, "responses": 27}
+    result = read("shotgun-stream", lines([STREAM[0], *later, whole]))
+    assert [(each.start_s, each.duration_s) for each in result.stretches] == [(0.0, 0.5), (0.5, 0.5), (1.0, 0.5)]
+    assert (result.started_ns, result.duration_s, result.model) == (S, 1.5, "stream")
+    told = json.loads(FILES["shotgun"])
+    (period,), told["stats_sum"] = told["stats_periodic"], told["stats_sum"] | {"since_ms": 1500, "until_ms": 3700}
+    told["stats_periodic"] = [period | {"since_ms": since, "until_ms": since + 700} for since in (1500, 3000)]
+    old = read("shotgun", json.dumps(told).encode())
+    assert [(each.start_s, each.duration_s) for each in old.stretches] == [(0.0, 0.7), (1.5, 0.7)]
+    assert (old.started_ns, old.duration_s) == (1500 * MS, 2.2)
+
+
+FIGURES = {"mean": 10.0, "min": 1.0, "max": 20.0}
+
+
+@pytest.mark.parametrize(
+    ("told", "answered", "lost", "timeout_ns", "expected"),
+    [
+        (FIGURES, 3, 0, 100, FIGURES),
+        (FIGURES, 0, 0, 100, {}),
+        (FIGURES, 0, 5, 100, {}),
+        (FIGURES, 3, 1, 100, {"min": 1.0, "mean": (3 * 10 + 100) / 4, "max": 100.0}),
+        (FIGURES, 3, 1, None, {"min": 1.0}),
+        ({"min": 1.0}, 3, 1, 100, {"min": 1.0}),
+        ({"mean": None, "max": 5.0}, 3, 1, 100, {"min": None, "max": 100.0}),
+    ],
+)
+def test_figures_of_all_queries_count_those_without_an_answer(
+    told: Figures, answered: int, lost: int, timeout_ns: int | None, expected: Figures
+) -> None:
+    assert of_all(told, answered, lost, timeout_ns) == expected
+
+
+@pytest.mark.parametrize(
+    ("buckets", "expected"),
+    [
+        ([], {}),
+        ([Bucket(1, 2, 0)], {}),
+        ([Bucket(5, 5, 1), Bucket(5, 5, 2)], {"due": {5: 3}}),
+        ([Bucket(5, 9, 2)], {"due": {9: 2}, "lower": {5: 2}}),
+        ([Bucket(0, 3_600 * S, 1)], {"due": {3_600 * S: 1}, "lower": {0: 1}}),
+    ],
+)
+def test_buckets_have_lower_ends_where_these_are_others(buckets: list[Bucket], expected: dict[str, object]) -> None:
+    assert ends("due", buckets) == expected
+
+
+def test_the_longest_latency_is_an_hour() -> None:
+    with pytest.raises(ValueError, match="no bucket"):
+        ends("due", [Bucket(0, 3_600 * S + 1, 1)])
+
+
+WAITS = "A query that had to wait to be sent is not counted as late."
+
+
+@pytest.mark.parametrize(
+    ("histogram", "intervals", "missing"),
+    [
+        (HISTOGRAM, "", []),
+        (HISTOGRAM, "Warning: late\n", ["Warnings of dnsperf: 1, first 'late'."]),
+        (HISTOGRAM, "Warning: late\nWarning: later\n", ["Warnings of dnsperf: 2, first 'late'."]),
+        (f"{HISTOGRAM}  Unexpected IDs:       3\n", "", ["3 answers had an unexpected id: they may be late."]),
+        ("", "", ["There is no distribution of latency: `-O latency-histogram` or `-v` prints one."]),
+    ],
+)
+def test_what_dnsperf_says_beside_its_figures(histogram: str, intervals: str, missing: list[str]) -> None:
+    assert read("dnsperf", dnsperf(histogram, intervals)).missing == [*missing, WAITS]
+
+
+def test_queries_that_the_end_of_dnsperf_interrupted_took_any_time() -> None:
+    interrupted = b"  Queries interrupted:  1 (10.00%)\n  Response codes:       NOERROR 6"
+    text = dnsperf(intervals=INTERVALS).replace(b"  Response codes:       NOERROR 6", interrupted)
+    result = read("dnsperf", text)
+    assert counted(result, "sent-lower") == {0: 1, 43 * US: 6, 100 * MS: 2, 1500 * MS: 2}
+    assert counted(result, "sent") == {45 * US - 1: 6, 110 * MS + US - 1: 2, 1500 * MS: 3}
+    assert result.told == {}, "nothing is known of all of them"
+
+
+def test_queries_after_the_last_interval_are_the_rest() -> None:
+    """Nothing is left of a whole that has no more than its intervals."""
+    whole = INTERVALS.replace("Interval Statistics", "Statistics")
+    text = dnsperf(intervals=INTERVALS).decode()
+    result = read("dnsperf", (text.partition("Statistics:\n\n  Queries sent:         10")[0] + whole).encode())
+    assert [(each.start_s, each.sent) for each in result.stretches] == [(0.0, 5)]
+
+
+@pytest.mark.parametrize(
+    ("words", "rate"),
+    [
+        (["kxdpgun", "-t", "5", "-Q", "500", "-b", "10"], 500.0),
+        (["kxdpgun", "--qps", "7"], 7.0),
+        (["-Q", "5", "-Q", "6"], 6.0),
+        (["-Q", "x", "9"], None),
+        (["9", "-Q"], None),
+        ([], None),
+    ],
+)
+def test_the_rate_of_kxdpgun_is_from_its_command(words: list[str], rate: float | None) -> None:
+    assert read("kxdpgun", lines([KXDPGUN[0] | {"generator_params": words}, *KXDPGUN[1:]])).asked_qps == rate
+
+
+@pytest.mark.parametrize(
+    ("generator", "units", "timeout", "timeout_ns"),
+    [
+        ("kxdpgun", S, 5, 5 * S),  # seconds, as the schema has it
+        ("kxdpgun", S, 2.5, 2.5 * S),
+        ("kxdpgun", S, 999_999, 999_999 * S),
+        ("kxdpgun", S, 1_000_000, MS),
+        ("kxdpgun", 1000, 2000, 2 * S),
+        ("shotgun", S, 5, 5),
+        ("shotgun", 1000, 2.0, 2 * S),
+        ("kxdpgun", S, None, 7 * S),  # what the user says
+    ],
+)
+def test_a_timeout_is_in_seconds_or_in_units_of_the_file(
+    generator: str, units: int, timeout: float | None, timeout_ns: int
+) -> None:
+    header = KXDPGUN[0] | {"generator": generator, "time_units_per_sec": units, "timeout": timeout}
+    result = read("dns-metrics", lines([header, *KXDPGUN[1:]]), Asked(timeout_ns=7 * S))
+    assert result.timeout_ns == timeout_ns
+
+
+def test_what_was_never_counted_was_not_answered() -> None:
+    total = {"type": "stats_sum", "since": 0, "until": 2000, "queries": 1, "response_latency": {"counts": [0, 0, 1]}}
+    result = read("shotgun-stream", lines([STREAM[0] | {"latency_bucket_boundaries": [10, 100]}, total]))
+    assert [part.tags for part in result.stretches] == [{"sent": {2 * S: 1}}], "both ends are the timeout"
+    assert (result.answered, result.timeouts) == (0, 1)
+
+
+@pytest.mark.parametrize("cells", ["", " 1.0", " 1.0 1.0"])
+def test_a_line_of_resperf_has_a_number_for_each_column(cells: str) -> None:
+    text = RESPERF.replace(" 0.000228     0.00 0.000000", f" 0.000228     0.00{cells}")
+    if cells == " 1.0":
+        assert len(read("resperf", text.encode()).stretches) == 2
+    else:
+        with pytest.raises(ValueError, match="zip"):
+            read("resperf", text.encode())
+
+
+def test_an_interval_log_may_have_a_limited_number_of_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_data.write_hlog(tmp_path / "x.hlog", [{"due": {1: 1, 2: 1}}, {"due": {3: 1, 4: 1}}], duration_s=0.5)
+    log = (tmp_path / "x.hlog").read_bytes()
+    monkeypatch.setattr("dnsrig.importers.hlog.MOST_BUCKETS_OF_ALL", 4)
+    result = read("hlog", log)
+    assert [(each.start_s, each.duration_s) for each in result.stretches] == [(0.0, 0.5), (0.5, 0.5)]
+    assert (result.duration_s, result.started_ns) == (1.0, round(load_data.START_S * S))
+    monkeypatch.setattr("dnsrig.importers.hlog.MOST_BUCKETS_OF_ALL", 3)
+    with pytest.raises(ValueError, match="more than 3 buckets"):
+        read("hlog", log)
+
+
+PLAIN = Result(version="", basis="due", duration_s=1.0)
+
+
+def of_two(*sent: int, tags: dict[str, dict[int, int]] | None = None) -> dict[str, Any]:
+    """Stretches with so many queries each."""
+    return {"stretches": [Stretch(0.0, 1.0, sent=each, tags=tags or {}) for each in sent]}
+
+
+@pytest.mark.parametrize(
+    ("possible", "impossible"),
+    [
+        ({"duration_s": 0.0}, {"duration_s": -0.1}),
+        ({"duration_s": 2.0**32}, {"duration_s": 2.0**32 + 1}),
+        ({"stretches": [Stretch(2.0**32, 0.0)]}, {"stretches": [Stretch(-0.1, 0.0)]}),
+        ({"stretches": [Stretch(0.0, 2.0**32)]}, {"stretches": [Stretch(0.0, 2.0**32 + 1)]}),
+        ({"started_ns": 2**62 - 1}, {"started_ns": 2**62}),
+        ({"started_ns": 0}, {"started_ns": -1}),
+        ({"timeout_ns": 3_600 * S}, {"timeout_ns": 3_600 * S + 1}),
+        ({"timeout_ns": None}, {"timeout_ns": -1}),
+        ({"sent": 10**15}, {"sent": 10**15 + 1}),
+        ({"answered": 0}, {"answered": -1}),
+        ({"timeouts": 10**15}, {"timeouts": 10**15 + 1}),
+        ({"rcodes": {"A": 10**15, "B": 0}}, {"rcodes": {"A": 10**15, "B": 1}}),
+        (of_two(10**15, 0), of_two(10**15, 1)),
+        (of_two(1, tags={"due": {5: 10**15}}), of_two(1, 1, tags={"due": {5: 10**15}})),
+        ({"asked_qps": 0.0}, {"asked_qps": -1.0}),
+        ({"asked_qps": None}, {"asked_qps": 2.0**62}),
+        ({"capacity_qps": 2.0**61}, {"capacity_qps": 2.0**62}),
+        ({"told": {"mean": 0.0}}, {"told": {"mean": -1.0}}),
+        ({"figures": {"latency_ns": {"p99": None}}}, {"figures": {"latency_ns": {"p99": 2.0**62}}}),
+        ({"rcodes": dict.fromkeys(map(str, range(5000)), 1)}, {"rcodes": dict.fromkeys(map(str, range(5001)), 1)}),
+        ({"rcodes": {"x" * 100: 1}}, {"rcodes": {"x" * 101: 1}}),
+        ({"axes": {"rate": "x" * 100}}, {"axes": {"rate": "x" * 101}}),
+    ],
+)
+def test_both_sides_of_what_a_result_can_be(possible: dict[str, Any], impossible: dict[str, Any]) -> None:
+    runs.check(replace(PLAIN, **possible))
+    with pytest.raises(ValueError, match=r"a time|a moment|counts|a rate|response codes"):
+        runs.check(replace(PLAIN, **impossible))
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "folder"),
+    [("mine", 1, "v01-mine"), ("a b/c", 12, "v12-a-b-c"), ("..", 3, "v03-result"), ("x" * 70, 100, "v100-" + "x" * 60)],
+)
+def test_the_folder_of_a_result_has_its_name(name: str, number: int, folder: str) -> None:
+    assert runs._identifier(name, number) == folder
