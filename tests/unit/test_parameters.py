@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from golden_files import same
 
 from dnsrig import datasets, parameters, paths, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, preparation
 from dnsrig.procedures import all_procedures
 
+GOLDEN = Path(__file__).parent / "golden/parameters.json"
 TABLES: dict[str, tuple[Mapping[str, Any], Mapping[str, parameters.Range]]] = {
     **{f"dataset {name}": (kind.DEFAULTS, getattr(kind, "RANGES", {})) for name, kind in datasets.kinds().items()},
     **{f"stream {name}": (kind.DEFAULTS, getattr(kind, "RANGES", {})) for name, kind in streams.kinds().items()},
@@ -86,3 +90,17 @@ def test_numbers_that_are_too_many_together_are_refused(experiment: str, setting
 @pytest.mark.parametrize("experiment", model.builtin())
 def test_published_numbers_are_within_their_ranges(experiment: str) -> None:
     preparation.draft(preparation.Request(experiment, scale="published", max_trials=1_000_000_000))
+
+
+def test_defaults_and_ranges_are_what_they_were() -> None:
+    """Of each parameter and option its default, and the least and the most of a number. If a change is meant,
+    ``DNSRIG_BLESS=1`` makes the file anew."""
+    found = {
+        table: {
+            name: [value, *(parameters.range_of(name, own) if not isinstance(value, bool | str) else ())]
+            for name, value in defaults.items()
+        }
+        for table, (defaults, own) in TABLES.items()
+    }
+    lines = [f" {json.dumps(table)}: {json.dumps(values)}" for table, values in sorted(found.items())]
+    assert same(GOLDEN, "{\n" + ",\n".join(lines) + "\n}\n")

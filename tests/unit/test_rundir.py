@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import synthetic
-from pydantic import ValidationError
+from golden_files import same
+from pydantic import BaseModel, ValidationError
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import (
@@ -63,3 +67,38 @@ def test_run_without_some_trials_can_be_read(tmp_path: Path) -> None:
 def test_a_key_leads_nowhere_else(key: str) -> None:
     with pytest.raises(ValidationError):
         DatasetSpec(kind="tld", key=key, zones=1, records=2, serial=1)
+
+
+GOLDEN = Path(__file__).parent / "golden/fields.json"
+STORED = (
+    *(f"dnsrig.rundir.{name}" for name in ("base", "findings", "manifest", "record", "spec")),
+    *("dnsrig.certificate", "dnsrig.comparison.bisection.record", "dnsrig.comparison.bisection.state"),
+    *("dnsrig.comparison.criterion", "dnsrig.experiment.model", "dnsrig.machines.document", "dnsrig.query_files"),
+    *("dnsrig.runs.held", "dnsrig.runs.load_result", "dnsrig.servers.builds.kept"),
+)
+"""Modules with records that are stored, or that a user writes."""
+LIMITS = ("gt", "ge", "lt", "le", "min_length", "max_length", "strict")
+
+
+def documents() -> Iterator[type[BaseModel]]:
+    for name in STORED:
+        for kind in vars(importlib.import_module(name)).values():
+            if isinstance(kind, type) and issubclass(kind, BaseModel) and kind.__module__ == name:
+                yield kind
+
+
+def test_defaults_and_limits_of_fields_are_what_they_were() -> None:
+    """A document of an earlier version lacks later fields, and is read with their defaults. If a change is meant,
+    ``DNSRIG_BLESS=1`` makes the file anew."""
+    lines = []
+    for kind in documents():
+        fields = {}
+        for name, field in kind.model_fields.items():
+            limits = {
+                limit: getattr(each, limit) for each in field.metadata for limit in LIMITS if hasattr(each, limit)
+            }
+            plain = isinstance(field.default, bool | int | float | str)
+            told = [*([field.default] if plain else []), *([limits] if limits else [])]
+            fields |= {name: told} if told else {}
+        lines.append(f" {json.dumps(f'{kind.__module__}.{kind.__name__}')}: {json.dumps([kind.model_config, fields])}")
+    assert same(GOLDEN, "{\n" + ",\n".join(lines) + "\n}\n")
