@@ -24,7 +24,7 @@ def told(variant: list[float], baseline: list[float]) -> bool:
     return found.p is not None and replace(found, p_corrected=found.p).change == "worse"
 
 
-@pytest.mark.parametrize("repeats", [5, 7, 10])
+@pytest.mark.parametrize("repeats", [5, 7, 8, 10])
 def test_the_ratio_is_where_the_own_comparison_turns(repeats: int) -> None:
     noise = random.Random(repeats)
     for _ in range(20):
@@ -79,3 +79,21 @@ def test_the_range_of_figures_leaves_out_what_is_missing() -> None:
     found = calibration.measured([3.0, None, 1.0, 2.0])
     assert found is not None and (found.median, found.low, found.high, found.trials) == (2.0, 1.0, 3.0, 3)
     assert calibration.measured([None]) is None
+
+
+@pytest.mark.parametrize(("power", "place"), [(0.1, 0), (0.11, 1), (0.5, 4), (0.8, 7), (1.0, 9)])
+def test_the_ratio_is_found_in_as_many_data_sets_as_the_power_says(power: float, place: int) -> None:
+    pool, noise = calibration._pool(VALUES), random.Random("1 5")
+    ratios = sorted(told_from(calibration._draw(pool, 5, noise), calibration._draw(pool, 5, noise)) for _ in range(10))
+    assert smallest_ratio(VALUES, 5, seed=1, data_sets=10, power=power) == ratios[place]
+
+
+def test_draws_are_as_wide_as_all_trials_and_not_as_those_that_were_made() -> None:
+    """1 and 100 lie half of log 100 from their middle; the root of 2 / (2 - 1) makes them wider."""
+    wider = math.log(10) * math.sqrt(2)
+    assert calibration._pool([1.0, 100.0]) == pytest.approx([-wider, wider])
+
+
+@pytest.mark.parametrize(("ratio", "percent"), [(1.0, 0.0), (1.05, 5.0), (1.012345, 1.23), (2.0, 100.0)])
+def test_a_smallest_difference_is_in_percent(ratio: float, percent: float) -> None:
+    assert calibration._percent(ratio) == percent

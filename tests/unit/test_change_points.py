@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dnsrig.stats.change_points import ChangePoint, Segment, change_points, distances_within
+from dnsrig.stats.change_points import ChangePoint, Segment, _p_value, change_points, distances_within
 from dnsrig.stats.statistics import doubled_midranks
 
 Histories = list[list[float]]
@@ -125,3 +125,28 @@ def test_chance_alone_is_told_about_as_often_as_alpha_says() -> None:
         history = [[dice.gauss(100, 5) for _ in range(5)] for _ in range(6)]
         told += bool(change_points(history, alpha=0.1, permutations=99))
     assert told <= 20
+
+
+def test_p_counts_the_order_that_was_seen_as_one_of_the_orders() -> None:
+    """As large as it was seen: always, or never."""
+    equal, dice = [Segment(0, [[1.0, 1.0], [1.0, 1.0]], 2)], random.Random(1)
+    assert _p_value(equal, 0.0, 0.05, 99, dice) == 1.0
+    assert _p_value(equal, 0.0, 0.5, 5, dice) == 1.0
+    assert _p_value(equal, math.inf, 0.05, 99, dice) == 1 / 100
+    assert _p_value(equal, math.inf, 0.05, 1, dice) == 1 / 2
+
+
+def test_halves_of_a_segment_begin_where_it_begins_and_at_its_change() -> None:
+    before, after = Segment(3, [[1.0, 2.0], [3.0, 4.0], [3.0, 4.0]], 2).halves()
+    assert (before.first, after.first) == (3, 4)
+
+
+def test_a_history_may_have_a_thousand_versions() -> None:
+    assert change_points([[1.0]] * 1000, least=600) == []
+
+
+def test_a_change_at_alpha_is_kept_and_one_above_is_not() -> None:
+    """With one permutation, in which the change is never as large, p is a half."""
+    history = [[float(n) for n in range(10)], [float(n) for n in range(10, 20)]]
+    assert change_points(history, alpha=0.5, permutations=1) == [ChangePoint(1, 0.5)]
+    assert change_points(history, alpha=0.49, permutations=1) == []

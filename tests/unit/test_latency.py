@@ -65,3 +65,12 @@ def test_a_stall_of_a_fifth_of_each_second() -> None:
     for percent, waited_ms in ((80.1, 1), (90, 100), (95, 150), (99, 190), (99.9, 199), (100, 200)):
         assert due.percentile(percent) == waited_ms * 1_000_000
     assert due.mean_ns == pytest.approx(0.2 * 100.5e6 + 0.8 * 10e3, rel=1e-3)
+
+
+def test_a_large_value_counts_for_a_range_of_values() -> None:
+    """Up to 2,047 each value is kept; up to 4,095 two are counted as one, up to 8,191 four."""
+    found = Histogram.of({5: 1, 2047: 2, 4095: 3, 8191: 4})
+    assert list(found.buckets()) == [(5, 5, 1), (2047, 2047, 2), (4094, 4095, 3), (8188, 8191, 4)]
+    assert found.mean_ns == (5 + 2 * 2047 + 3 * 4095 + 4 * 8190) / 10, "of two values the upper one is the middle"
+    assert (Histogram.of({8191: 1}).min_ns, Histogram.of({8191: 1}).max_ns) == (8188, 8191)
+    assert Histogram.of({2047: 1, 9: 0}) == Histogram([2047], [1])

@@ -27,7 +27,7 @@ from dnsrig.runs.load_result import LoadResult
 from dnsrig.runs.run import Run
 from dnsrig.stats import samples, statistics
 from dnsrig.stats.samples import Sample, Samples
-from dnsrig.stats.statistics import Change
+from dnsrig.stats.statistics import Change, Comparison, Interval
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
 FAST = [0.20, 0.21, 0.22, 0.23, 0.24]
@@ -262,3 +262,38 @@ def test_both_ends_are_shown_where_they_are_to_be_seen() -> None:
     same = statistics.spread([0.30, 0.31, 0.32])
     assert figures.spread(upper, "ms", lower=same) == figures.spread(upper, "ms")
     assert figures.spread(upper, "ms", censored=True, lower=lower) == "0.200..≥0.310 ms [0.190..≥0.320]"
+
+
+def of_percent(percent: float | None, p: float | None) -> Comparison:
+    return Comparison(percent, None, None, p, "lower")
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "p"),
+    [
+        (of_percent(101, 0.01), of_percent(120, 0.001), 0.01),
+        (of_percent(80, 0.001), of_percent(99, 0.02), 0.02),
+        (of_percent(99, 0.01), of_percent(101, 0.02), 1.0),
+        (of_percent(100, 0.01), of_percent(120, 0.02), 1.0),  # at one end they are equal
+        (of_percent(80, 0.01), of_percent(100, 0.02), 1.0),
+        (None, of_percent(99, 0.02), 0.02),
+        (None, of_percent(101, 0.02), 1.0),
+        (of_percent(101, 0.01), None, 0.01),
+        (of_percent(100, None), of_percent(100, None), None),
+        (of_percent(100, 0.5), None, 1.0),
+        (None, None, None),
+    ],
+)
+def test_p_is_that_of_the_end_at_which_less_differs(
+    least: Comparison | None, most: Comparison | None, p: float | None
+) -> None:
+    assert samples._p(least, most) == p
+
+
+def test_an_interval_covers_both_ends() -> None:
+    one, other = (replace(of_percent(100, 0.5), interval=Interval(low, low + 20, 0.95)) for low in (80.0, 90.0))
+    without = of_percent(100, 0.5)
+    assert samples._hull(one, other) == Interval(80, 110, 0.95)
+    assert samples._hull(one, None) == Interval(80, math.inf, 0.95)
+    assert samples._hull(None, other) == Interval(0, 110, 0.95)
+    assert samples._hull(one, without) is samples._hull(without, other) is samples._hull(None, None) is None

@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import polars as pl
 import pytest
 import synthetic
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from load_rows import Asked, Server, load, log_normal, stalling
+from load_rows import SECOND, Asked, Server, load, log_normal, stalling
 from suites import examples
 from trial_data import clean_trial, judge
 
-from dnsrig.runs.late_clients import chance_of, windows_of
+from dnsrig.runs import late_clients
+from dnsrig.runs.late_clients import Windows, chance_of, windows_of
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion
 
@@ -208,3 +210,101 @@ def test_p_is_what_it_says(tmp_path: Path) -> None:
         masks = [sum(1 << bit for bit in noise.sample(range(24), 6)) for _ in range(5)]
         below += chance_of(masks, 24) <= 0.1
     assert 0 <= below <= 15
+
+
+def clients(*waits: tuple[int, int]) -> pl.DataFrame:
+    """Two clients with 100 queries each in every second, which waited for 0.2 ms at most; ``waits``: (second, the
+    longest wait of the first client in ns) where it is another one."""
+    longest = dict(waits)
+    rows = [
+        (second * SECOND, client, 100, 0, 100 * 150_000, longest.get(second, 200_000) if client == 0 else 200_000)
+        for second in range(4)
+        for client in range(2)
+    ]
+    return pl.DataFrame(rows, schema=["start_ns", "client", "answered", "unanswered", "sum_ns", "max_ns"], orient="row")
+
+
+@pytest.mark.parametrize(
+    ("waits", "late", "sparse", "late_rows"),
+    [
+        ([], 0, False, False),
+        ([(1, 1_999_999)], 0, False, False),
+        ([(1, 2_000_000)], 0, False, True),  # ten times the usual wait is late, and half of it is not
+        ([(1, 3_999_999)], 0, False, True),
+        ([(1, 4_000_000)], 0, True, True),  # queries lie 10 ms apart, so one of two pauses would be missed
+        ([(1, 19_999_999)], 0, True, True),
+        ([(1, 20_000_000)], 1, False, True),
+        ([(2, 25_000_000)], 1, False, True),
+        ([(3, 25_000_000)], 0, False, True),  # nothing is known of what followed
+        ([(0, 25_000_000), (1, 25_000_000)], 1, False, True),  # one window
+        ([(0, 25_000_000), (2, 25_000_000)], 2, False, True),
+    ],
+)
+def test_which_windows_tell_late_clients_from_others(
+    waits: list[tuple[int, int]], late: int, sparse: bool, late_rows: bool
+) -> None:
+    found = windows_of(clients(*waits))
+    assert found is not None
+    assert found == Windows(
+        2,
+        2,
+        [0b01] * late,
+        [[max((ns for _, ns in waits), default=0), 200_000]] * late,
+        [[200, 200]] * late,
+        late_rows,
+        sparse,
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "of", "mean", "variance"),
+    [(4, 6, 16, 1.5, 0.75), (4, 4, 16, 1.0, 0.6), (1, 1, 1, 1.0, 0.0), (2, 4, 4, 2.0, 0.0)],
+)
+def test_two_random_sets_overlap_by_the_hypergeometric_distribution(
+    one: int, other: int, of: int, mean: float, variance: float
+) -> None:
+    assert late_clients._overlap(one, other, of) == pytest.approx((mean, variance))
+
+
+def test_a_deviation_is_in_variances() -> None:
+    pairs = [(0, 1, 1.5, 0.75), (0, 2, 1.0, 0.5)]
+    assert late_clients._deviation([0b0011, 0b0110, 0b1100], pairs) == pytest.approx(0.5**2 / 0.75 + 1 / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "of", "alike"),
+    [
+        (0b1111, 0b1110001, 16, False),  # 1 is expected
+        (0b1111, 0b110011, 16, False),  # 2 lie below 1 + 2 × 0.77
+        (0b1111, 0b10111, 16, True),
+        (0b1111, 0b0011, 4, False),  # whatever there is, all clients have it in common
+    ],
+)
+def test_windows_are_alike_that_have_more_in_common_than_chance_gives(
+    one: int, other: int, of: int, alike: bool
+) -> None:
+    assert late_clients._alike(one, other, of) == alike
+
+
+def test_windows_are_gathered_by_their_clients() -> None:
+    assert late_clients._groups([0b1111, 0b11110000, 0b1111], 16) == [[0, 2], [1]]
+    assert late_clients._members([0b0011, 0b0001, 0b1001], 4) == [0]
+    assert late_clients._members([0b0011, 0b0011, 0b0111], 4) == [0, 1]
+    assert late_clients._members([0b0001, 0b0010], 4) == [0, 1]
+
+
+def test_the_least_p_and_the_largest() -> None:
+    assert chance_of([0b1111 << 12] * 5, 16) == 1 / 1000
+    assert chance_of([0b1111, 0b1111], 4) == 1.0, "all clients are late in both"
+
+
+@pytest.mark.parametrize(
+    ("late", "of", "threads", "fewest", "most"),
+    [(16, 64, 4, 2, 7), (8, 64, 8, 4, 16), (48, 64, 2, 2, 2), (1, 16, 16, 3, 64)],
+)
+def test_the_share_of_late_clients_gives_the_number_of_threads(
+    late: int, of: int, threads: int, fewest: int, most: int
+) -> None:
+    """Wilson's interval of 16 of 64 is 16 to 37 %, of 8 of 64 6.5 to 23 %."""
+    found = late_clients.Group(list(range(late)), of, 3, 1, 0.001, 10, 1, 0.25)
+    assert (found.threads, *found.threads_range) == (threads, fewest, most)

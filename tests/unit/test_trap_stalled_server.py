@@ -18,7 +18,19 @@ from trial_data import clean_trial, judge
 
 from dnsrig.runs.latency import Histogram
 from dnsrig.runs.profile import differences
-from dnsrig.runs.stalls import ALPHA, at_least, covered_share, preceding, stalls, stalls_of
+from dnsrig.runs.stalls import (
+    ALPHA,
+    Stalls,
+    _Bins,
+    _delay,
+    _share_above,
+    at_least,
+    chance_of,
+    covered_share,
+    preceding,
+    stalls,
+    stalls_of,
+)
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import driver
 from dnsrig.traps import Conclusion
@@ -388,3 +400,79 @@ def test_logs_tell_of_work_on_the_catalog(tmp_path: Path, kind: str) -> None:
     ]
     kinds = ["transfer of the catalog", "update of its members by the catalog"]
     assert found == [(each, 1_795_345_136) for each in kinds]
+
+
+def test_the_share_of_slow_queries_counts_those_that_the_client_gave_up() -> None:
+    waits = Histogram.of({10: 1, 20: 2, 30: 1})
+    assert [_share_above(waits, limit) for limit in (5, 10, 11, 20, 21, 30, 40)] == [1, 1, 0.75, 0.75, 0.25, 0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "sent"),
+    [(0, 20, 3), (0, 19, 1), (1, 40, 5), (0, 40, 6), (20, 30, 0), (30, 40, 3), (-5, 9, 0), (0, 10, 1)],
+)
+def test_queries_within_a_time_are_those_of_whole_bins(start: int, end: int, sent: int) -> None:
+    bins = _Bins([0, 10, 30], [1, 2, 3])
+    assert (bins.bin_ns, bins.start_ns, bins.end_ns) == (10, 0, 40)
+    assert bins.sent_within(start, end) == sent
+
+
+@pytest.mark.parametrize(
+    ("asked", "share", "places", "chance"),
+    [(3, 0.1, 10, 0.01), (1, 0.5, 4, 1.0), (9, 0.0, 5, 0.0), (0, 0.5, 0.25, 0.25)],
+)
+def test_the_chance_of_a_stall_grows_with_the_places_for_it(
+    asked: int, share: float, places: float, chance: float
+) -> None:
+    assert chance_of(asked, share, places) == pytest.approx(chance)
+
+
+@pytest.mark.parametrize(
+    ("moment_ms", "delay_ms"), [(130, 30), (100, 0), (80, -20), (79, None), (480, -20), (479, 379), (900, 400)]
+)
+def test_the_delay_is_from_the_last_event_or_one_noted_a_little_later(moment_ms: int, delay_ms: int | None) -> None:
+    found = _delay([100 * MS, 500 * MS], moment_ms * MS)
+    assert found == (None if delay_ms is None else delay_ms * MS)
+
+
+def silent(from_ms: int, to_ms: int, *, asked: int, slow: int) -> Stalls:
+    """Three seconds with ``asked`` queries in each 10 ms, and all answers but in the given time; ``slow``: of 6,000
+    queries."""
+    times = [START_NS + n * 10 * MS for n in range(300)]
+    answered = [0 if from_ms <= n * 10 < to_ms else asked for n in range(300)]
+    rows = pl.DataFrame(
+        {
+            "time_ns": times,
+            "sent": [asked] * 300,
+            "answered": answered,
+            "first_ns": times,
+            "last_ns": [time + 10 * MS for time in times],
+        }
+    )
+    found = stalls(rows, Histogram.of({MS: 6_000 - slow, 500 * MS: slow}))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("to_ms", "asked", "slow", "stalled"),
+    [
+        (1_050, 20, 20, [(1_000, 1_050)]),
+        (1_040, 20, 20, []),  # shorter than 50 ms
+        (1_060, 5, 20, [(1_000, 1_060)]),  # ten queries in its first half
+        (1_060, 4, 20, []),  # eight
+        (1_060, 5, 3_000, []),  # every second query is as slow
+    ],
+)
+def test_a_stall_is_long_and_asked_for_and_no_chance(
+    to_ms: int, asked: int, slow: int, stalled: list[tuple[int, int]]
+) -> None:
+    found = silent(1_000, to_ms, asked=asked, slow=slow)
+    told = [((each.start_ns - START_NS) // MS, (each.end_ns - START_NS) // MS) for each in found.found]
+    assert told == stalled
+    assert (found.start_ns, found.end_ns) == (START_NS, START_NS + 3_000 * MS)
+    if stalled:
+        (start, end) = stalled[0]
+        assert found.total_ns == found.longest_ns == found.found[0].duration_ns == (end - start) * MS
+        assert found.share == pytest.approx((end - start) / 3_000)
+        assert found.found[0].asked == asked * (end - start) // 10 and found.found[0].ended
