@@ -16,8 +16,9 @@ from suites import examples
 from transfer_rows import Connection, Transfer, frame, limited, pipelined, put, reused, whole, zone
 from trial_data import clean_trial, judge
 
+from dnsrig.rundir import TransferSpec
 from dnsrig.runs import transfers
-from dnsrig.runs.row_files.transfer import TRANSFERS
+from dnsrig.runs.row_files.transfer import CONNECTIONS, TRANSFERS
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 from dnsrig.traps.delayed_ack import heap_of
@@ -458,3 +459,103 @@ def test_signatures_broken(tmp_path: Path) -> None:
         assert judge("signatures-broken", trial).verdict == verdict
     spec.dataset = signed.model_copy(update={"parameters": {"next": "/later/*.zone", "unsigned_changes": False}})
     assert judged(trial) is None, "the signer made the next version"
+
+
+def test_handshakes_are_counted_by_their_kind() -> None:
+    """A session can be resumed from the moment on at which a connection of the same secondary was established."""
+    made = [
+        Connection(0, 0, 8, 9, "full"),
+        Connection(1, 8, 9, 10, "resumed"),
+        Connection(2, 7, 10, 11, "full"),
+        Connection(3, 20, 24, 30, "full"),
+        Connection(4, 20, None, 30, "full"),
+        Connection(5, 20, 21, 22, "none"),
+        Connection(6, 30, 31, 32, "resumed", secondary=1),
+    ]
+    rows = frame([each.row() for each in made], CONNECTIONS)
+    assert transfers.handshakes_of(rows) == transfers.Handshakes(3, 2, 2, 1, 4.0, 1.0)
+    assert transfers.handshakes_of(rows.clear()) == transfers.Handshakes(0, 0, 0, 0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("rtt_us", "connections", "checks", "ms"),
+    [
+        (200, [Connection(0, 0, 0.1, 9)], [{"rtt_median_us": 30.0}], 0.2),
+        (0, [Connection(0, 0, 0.1, 9), Connection(1, 0, 0.3, 9)], [{"rtt_median_us": 30.0}], 0.1),
+        (None, [Connection(0, 1, 1.4, 9)], [{"rtt_median_us": 30.0}], 0.4),
+        # A handshake of TLS is more than a round trip, and some connections never came about.
+        (None, [Connection(0, 0, 0.1, 9, "full"), Connection(1, 0, None, 9)], [{"rtt_median_us": 30.0}], 0.03),
+        (None, [], [{"rtt_median_us": 30.0}, {"rtt_median_us": 20.0}, {"rtt_median_us": 0.0}], 0.02),
+        (None, [], [{"rtt_median_us": 30.0}, {"rtt_median_us": 2000.0, "forward": {}}], 2.0),
+        (None, [], [{}], None),
+    ],
+)
+def test_the_round_trip_is_from_the_best_source_that_there_is(
+    shared: Trial,
+    monkeypatch: pytest.MonkeyPatch,
+    rtt_us: int | None,
+    connections: list[Connection],
+    checks: list[dict[str, object]],
+    ms: float | None,
+) -> None:
+    put(shared, reused(2), connections, rtt_us=rtt_us)
+    monkeypatch.setattr(shared.record, "link_tests", checks)
+    assert transfers.round_trip_ms(shared) == (None if ms is None else pytest.approx(ms))
+
+
+def test_what_was_in_vain_and_what_was_tried_again() -> None:
+    made = [
+        Transfer(zone(0), 0, 1, 2, outcome="cut", records=5),
+        Transfer(zone(0), 3, 4, 5, attempt=2),
+        Transfer(zone(1), 0, 1, 2, outcome="servfail", records=0),
+        Transfer(zone(1), 3, 4, 5, outcome="cut", records=1, attempt=2),
+        Transfer(zone(2), 0, 1, 2, outcome="cut", records=3),
+        Transfer(zone(2), 4, 5, 6, secondary=1),
+        Transfer(zone(3), 0, 1, 2, outcome="up-to-date"),
+    ]
+    rows = frame([each.row() for each in made], TRANSFERS)
+    vain = transfers.in_vain(rows)
+    assert vain["records"].to_list() == [5, 1, 3]
+    assert transfers.begun_again(rows, vain)["zone"].to_list() == [zone(0)], "the same zone on the same secondary"
+    outcomes = transfers.counted(rows["outcome"])
+    assert list(outcomes.items()) == [("cut", 3), ("done", 2), ("servfail", 1), ("up-to-date", 1)]
+    assert transfers.told({"cut": 1200, "reset": 3}) == "cut 1,200, reset 3"
+
+
+def test_the_time_of_connections_is_from_their_first_query_to_their_last_message() -> None:
+    made = [
+        Transfer(zone(0), 0, 1, 2),
+        Transfer(zone(1), 1, 2, 9),
+        Transfer(zone(2), 5, 6, 7, connection=1),
+        Transfer(zone(3), 20, None, None, connection=2),
+    ]
+    rows = frame([each.row() for each in made], TRANSFERS)
+    assert transfers.connections_time_ns(rows) == (9 + 2) * 1_000_000
+
+
+def test_silences_before_and_between_messages() -> None:
+    """The second transfer waits for the first one, and then pauses; of a third something foreign came between."""
+    made = [
+        Transfer(zone(0), 0, 10, 12),
+        Transfer(zone(1), 1, 15, 30, pause_ms=9),
+        Transfer(zone(2), 2, 33, 40, pause_ms=5, foreign=1),
+        Transfer(zone(3), 50, 51, 52),
+        Transfer(zone(4), 50, None, None),
+    ]
+    found = transfers.silences(frame([each.row() for each in made], TRANSFERS)).sort("row", "first")
+    told = [(row, wait_ns / 1e6, first) for row, wait_ns, first in found.select("row", "wait_ns", "first").iter_rows()]
+    assert told == [(0, 10, True), (1, 9, False), (1, 3, True), (2, 3, True), (3, 1, True)]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [({"resumption": True}, True), ({"resumption": False}, False), ({}, False)]
+)
+def test_sessions_are_resumed_only_over_tls(shared: Trial, options: dict[str, bool], expected: bool) -> None:
+    put(shared, [], **options)
+    assert transfers.expects_resumption(shared) is expected
+    shared.record.spec.transfer = TransferSpec(transport="tcp")
+    assert not transfers.expects_resumption(shared)
+
+
+def test_no_connection_is_the_largest_number_of_its_column() -> None:
+    assert pl.Series([transfers.NO_CONNECTION], dtype=TRANSFERS.schema["connection"])[0] == 4_294_967_295
