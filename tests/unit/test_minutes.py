@@ -8,10 +8,13 @@ import polars as pl
 import pytest
 import trial_data
 import world_data
+from load_rows import Counted
 from trial_data import SECOND, clean_trial, series
 
+from dnsrig.comparison.published import s5
 from dnsrig.rundir import LinkSpec
-from dnsrig.runs import minutes
+from dnsrig.runs import minutes, upstream
+from dnsrig.runs.latency import Histogram, Interval
 from dnsrig.runs.row_files.statistics import STATISTICS
 from dnsrig.runs.trial import Trial
 
@@ -96,3 +99,43 @@ def test_a_counter_grows_between_two_samples(replay: Trial, samples: int, wanted
     file = replay.directory / STATISTICS.name
     pl.read_ipc_stream(file).group_by("counter").head(samples).write_ipc_stream(file)
     assert replay.value("first_minute_hits_percent") == wanted
+
+
+def test_queries_upstream_are_those_of_measure_and_of_a_second_before(replay: Trial) -> None:
+    start_ns, end_ns = replay.measure.start.monotonic_ns, replay.measure.end.monotonic_ns  # type: ignore[union-attr]
+    times = [start_ns - SECOND, start_ns - SECOND + 1, start_ns, end_ns - 1, end_ns]
+    world_data.write_queries(replay, *({"time_ns": time, "queries": 1 << place} for place, time in enumerate(times)))
+    rows = upstream.queries(replay)
+    assert rows["queries"].to_list() == [2, 4, 8]
+    assert upstream.percent(rows, pl.col("queries") == 2) == pytest.approx(100 * 2 / 14)
+    assert upstream.percent(rows.clear(), pl.col("queries") == 2) is None
+
+
+def test_queries_of_the_first_minute_without_an_answer(replay: Trial) -> None:
+    """Of the first five seconds: 5 timed out and 2 were lost, of 500."""
+    start_ns = replay.measure.start.monotonic_ns  # type: ignore[union-attr]
+    rows = {
+        "start_ns": [start_ns + second * SECOND for second in range(10)],
+        "duration_ns": [SECOND] * 10,
+        "due": [100] * 10,
+        "timeouts": [1] * 5 + [50] * 5,
+        "lost": [0, 2, 0, 0, 0] + [50] * 5,
+    }
+    replay.__dict__["load_intervals"] = pl.DataFrame(rows)
+    assert s5._unanswered_percent(replay) == pytest.approx(1.4)
+    replay.__dict__["load_intervals"] = pl.DataFrame(rows | {"due": [0] * 10})
+    assert s5._unanswered_percent(replay) is None
+
+
+def test_latencies_of_a_minute_are_of_intervals_whose_middle_lies_in_it(replay: Trial) -> None:
+    """A millisecond is within a millisecond."""
+    of_second = [Histogram.of({1_000_000: 3, 1_000_001: 1})] * 5 + [Histogram.of({5_000_000: 4})] * 5
+    found = [Interval(float(number), 1.0, histogram) for number, histogram in enumerate(of_second)]
+    replay.__dict__["latency"] = Counted(SECOND, {"due": found})
+    first, last = minutes.latencies(replay, "first"), minutes.latencies(replay, "last")
+    assert first is not None and last is not None
+    assert (first.total, last.total, last.max_ns) == (20, 20, 5_000_000)
+    assert s5._within(replay) == 75
+    # The middle of an interval of ten seconds is the begin of the last half.
+    replay.__dict__["latency"] = Counted(SECOND, {"due": [Interval(0.0, 10.0, of_second[0])]})
+    assert minutes.latencies(replay, "first") is None and minutes.latencies(replay, "last") == of_second[0]

@@ -124,3 +124,37 @@ def test_what_differs_between_two_configurations(tmp_path: Path) -> None:
     assert configurations.differing(run, run, [Pair(found[0].variant, found[0].variant)]) == []
     (stated,) = (each for each in of_two_specs(*found) if each.what.startswith("hosts"))
     assert stated.what == "hosts.secondary.config" and stated.base.startswith("a.conf (")
+
+
+def test_variants_differ_from_the_one_that_the_baseline_names(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.conf").write_text(f"options {{ {name} }};\n")
+    found = specs(tmp_path, "bind", '[matrix]\n"hosts.secondary.config" = ["a.conf", "b.conf", "c.conf"]')
+    run: Manifest = _Runs(found)  # type: ignore[assignment]
+
+    def titles() -> list[str]:
+        return [each.title.removeprefix("configuration of secondary: ") for each in configurations.within(run)]
+
+    against_a = ["config=b.conf against config=a.conf", "config=c.conf against config=a.conf"]
+    assert titles() == against_a, "the first one"
+    run.baseline = found[1].variant.parameters
+    assert titles() == ["config=a.conf against config=b.conf", "config=c.conf against config=b.conf"]
+    run.baseline = {"config": "other.conf"}
+    assert titles() == against_a
+
+
+@pytest.mark.parametrize(("added", "shown", "more"), [(56, 59, ""), (57, 60, ""), (58, 61, "… 1 more lines")])
+def test_a_long_difference_is_cut(added: int, shown: int, more: str) -> None:
+    """Three lines say where it is; of the rest so many are shown that they are sixty together."""
+    text = "\n".join(map(str, range(added)))
+    lines = configurations._diff(("a", ""), ("b", text))
+    assert (len(lines), lines[2:4]) == (shown, [f"@@ -0,0 +1,{added} @@", "+0"])
+    assert lines[-1] == (more or f"+{added - 1}")
+
+
+def test_a_long_line_is_cut_and_files_of_dnsrig_are_not_compared() -> None:
+    assert configurations._diff(("a", ""), ("b", 300 * "x"))[-1] == "+" + 199 * "x"
+    assert configurations._diff(("a", "x"), ("a", "x")) == []
+    ours = configurations.OURS
+    assert configurations._diff((ours, "x"), (ours, "y")) == configurations._diff((ours, "x"), ("no snippet", "")) == []
+    assert configurations._diff((ours, "x"), ("mine", "y"))[-2:] == ["-x", "+y"]

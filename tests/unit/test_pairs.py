@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from pair_data import NEW, OLD, measured
 
-from dnsrig.comparison.pairs import costs_of, pairs
+from dnsrig.comparison.pairs import Profiles, _enough, _names, costs_of, is_told, pairs
 from dnsrig.rundir import write_json
 
 NEWEST = "bind@9.18.11"
@@ -73,3 +74,54 @@ def test_only_rounds_with_both_versions_done_have_a_ratio(tmp_path: Path) -> Non
     switches = costs_of(run, pairs(run)[0]).lines[0]
     assert switches.base and switches.new and switches.ratio
     assert (switches.base.n, switches.new.n, switches.ratio.n) == (2, 3, 2)
+
+
+def test_the_function_with_the_largest_difference_comes_first() -> None:
+    before, after = {"m;a": 300, "m;b": 600, "m;c": 100}, {"m;a": 500, "m;b": 300, "m;c": 200}
+    found = Profiles(Counter(before), Counter(after)).functions
+    assert [(each.name, each.other_share, each.share) for each in found] == [
+        ("b", 0.6, 0.3),
+        ("a", 0.3, 0.5),
+        ("c", 0.1, 0.2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "other", "samples", "others", "told"),
+    [
+        # A half of 900 is known to 1/60, and the difference of two to 0.0236: three times that is 0.0707.
+        (0.536, 0.464, 900, 900, True),
+        (0.535, 0.465, 900, 900, False),
+        (0.464, 0.536, 900, 900, True),
+        # With a quarter of the samples on one side: 0.0372, and 0.1117.
+        (0.5, 0.39, 900, 225, False),
+        (0.5, 0.38, 900, 225, True),
+        (0.0, 0.0, 900, 900, False),
+        (0.0, 1.0, 1, 1, False),
+    ],
+)
+def test_a_difference_of_shares_is_told_beyond_three_standard_errors(
+    share: float, other: float, samples: int, others: int, told: bool
+) -> None:
+    assert is_told(share, other, samples, others) == told
+
+
+@pytest.mark.parametrize(("base", "new", "compared"), [(99, 100, False), (100, 99, False), (100, 100, True)])
+def test_a_hundred_samples_of_each_are_enough(base: int, new: int, compared: bool) -> None:
+    profiles = Profiles(Counter({"m": base}), Counter({"m": new}))
+    assert _enough(profiles) == ([profiles] if compared else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("max-cache", True),
+        ("view.max-cache", True),
+        ("zone max-cache", True),
+        ("cache", False),
+        ("max", False),
+        ("x", False),
+    ],
+)
+def test_a_setting_is_named_where_its_whole_name_is(name: str, named: bool) -> None:
+    assert _names("options {\n  max-cache 5;\n};", name) == named

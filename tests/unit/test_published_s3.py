@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from synthetic import Plan, build
+from trial_data import clean_trial
 
-from dnsrig.comparison.published import Measured, figures, held_against
+from dnsrig.comparison.published import Measured, figures, held_against, s3
 from dnsrig.comparison.published.s3 import CARRIERS, CELLS
 from dnsrig.report.published import held
+from dnsrig.rundir import LinkSpec, PathSpec
 from dnsrig.runs.run import Run
 from dnsrig.stats.statistics import Spread
 
@@ -155,3 +157,38 @@ def test_twice_the_workers_are_a_ratio_of_rates_of_what_counts(tmp_path: Path, o
     assert isinstance(doubled, Spread) and isinstance(bound, Spread)
     assert (doubled.median, doubled.n) == (pytest.approx(2), 2 if outcome == "done" else 1)
     assert (bound.low, bound.high) == (pytest.approx(1.6), pytest.approx(8 if outcome == "done" else 1.6))
+
+
+def test_a_size_is_told_for_each_and_as_the_source_had_it() -> None:
+    size = s3.Size(2_000, 100_000, "zone")
+    assert size.sentence(1.0, 250.0) == "2,000 zones here, 100,000 in the source: 500 µs a zone against 2,500."
+    assert size.extrapolated(3.0) == 150.0
+    assert s3.Size(0, 100, "zone").extrapolated(3.0) == 300.0
+    assert not size.same and s3.Size(100_000, 100_000, "zone").same
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ({}, "no limit of its rate, 0 ± 0 ms and 0 % loss"),
+        (WAY, "20 Mbit/s, 125 ± 50 ms and 0.1 % loss"),
+        ({**WAY, "ordered": False}, "20 Mbit/s, 125 ± 50 ms out of order and 0.1 % loss"),
+        ({**WAY, "loss_over_time": [(0, 0.1)]}, "20 Mbit/s, 125 ± 50 ms and a loss that changes"),
+    ],
+)
+def test_a_link_is_described(way: dict[str, Any], said: str) -> None:
+    assert s3._described(PathSpec(**way)) == said
+    assert s3._is_the_sources(PathSpec(**way)) == (way == WAY)
+
+
+@pytest.mark.parametrize("name", ["rate_mbit", "delay_ms", "jitter_ms", "loss_percent"])
+def test_each_property_of_the_link_counts_in_either_direction(tmp_path: Path, name: str) -> None:
+    other = PathSpec(**{**WAY, name: 7.0})
+    assert not s3._is_the_sources(other)
+    spec = clean_trial(tmp_path / "run").record.spec
+    same = PathSpec(**WAY)
+    for forward, reverse, sentences in ((same, same, 0), (other, same, 1), (same, other, 1), (None, same, 1)):
+        spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", forward=forward, reverse=reverse)]
+        assert len(s3.path(spec)) == sentences
+    spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", forward=same, reverse=other)]
+    assert s3.path(spec) == [f"The far link here has {s3._described(same)}; back {s3._described(other)}."]

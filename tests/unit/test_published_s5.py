@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import synthetic
+from trial_data import clean_trial
 
-from dnsrig.comparison.published import Measured, held_against
+from dnsrig.comparison.published import Measured, held_against, s5
 from dnsrig.rundir import StreamSpec
 from dnsrig.runs.run import Run
 from dnsrig.stats.statistics import Spread
@@ -91,3 +93,42 @@ def test_at_half_of_the_capacity_both_levels_are_held_against_each_other_at_one_
     assert "memory_increase" not in found and "udp_inuse_increase" not in found
     slower = held(tmp_path / "slower", [2.0, 3.0, 4.0, 5.0, 6.0], experiment="dnssec-heavy")["latency_increase"].values
     assert isinstance(slower, Spread) and slower.median == 4.0
+
+
+@pytest.mark.parametrize(
+    ("values", "published", "said"),
+    [
+        ([0.5, 0.6, 0.7, 0.8, 0.9], 2.0, "The direction is the same: 0.5..0.9, without zero."),
+        ([0.5, 0.6, 0.7, 0.8, 0.9], -2.0, "The direction is another: 0.5..0.9, without zero."),
+        ([-0.9, -0.8, -0.7, -0.6, -0.5], -2.0, "The direction is the same: -0.9..-0.5, without zero."),
+        ([-0.9, -0.8, -0.7, -0.6, -0.5], 2.0, "The direction is another: -0.9..-0.5, without zero."),
+        ([0.5, 0.6, 0.7, 0.8, 0.9], 0.0, "The source saw no difference: 0.5..0.9, without zero."),
+        ([0.0, 0.6, 0.7, 0.8, 0.9], 2.0, "Undecided: 0..0.9 has zero in it."),
+        ([-0.9, -0.8, -0.7, -0.6, 0.0], 2.0, "Undecided: -0.9..0 has zero in it."),
+        ([0.5, 0.6, 0.7, 0.8], 2.0, "Undecided: 5 repeats are needed."),
+    ],
+)
+def test_a_direction_is_told_where_the_interval_excludes_zero(values: list[float], published: float, said: str) -> None:
+    assert s5.direction(values, published) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "qps", "experiment", "said"),
+    [
+        ("bind", 9_000, "dnssec-validation", []),
+        ("knot", 9_000, "dnssec-validation", ["BIND in the source."]),
+        ("bind", 500, "dnssec-validation", ["500 queries a second here, 9,000 in the source."]),
+        ("knot", 500, "x", ["500 queries a second here, 9,000 in the source.", "BIND in the source."]),
+        ("bind", 9_000, "dnssec-heavy", ["At half of what each level holds here"]),
+    ],
+)
+def test_what_differs_from_the_source_is_said(
+    tmp_path: Path, kind: str, qps: int, experiment: str, said: list[str]
+) -> None:
+    spec = clean_trial(tmp_path / "run", synthetic.Plan(servers=[f"{kind}@forky"])).record.spec
+    spec.stream, spec.experiment = StreamSpec(kind="population", key="s", parameters={"qps": qps}), experiment
+    _, *found = s5._differs(spec)
+    assert [text.partition(",")[0] if experiment == s5.HEAVY else text for text in found] == said
+    assert s5._same_rate(spec) == (qps == 9_000 and experiment != s5.HEAVY)
+    spec.stream = None
+    assert not s5._same_rate(spec)

@@ -12,10 +12,10 @@ from pydantic import Field, create_model
 from synthetic import Plan, build
 from test_compare import SMALL, command, edit, held
 
-from dnsrig.comparison import thresholds
+from dnsrig.comparison import run_differences, thresholds
 from dnsrig.comparison.compare import compare_runs
 from dnsrig.comparison.run_differences import of_two_specs
-from dnsrig.rundir import HostSpec, MachineSpec, PathSpec, Record, ServerSource, TrialSpec
+from dnsrig.rundir import HostSpec, MachineSpec, OwnFile, PathSpec, Record, ServerSource, TrialSpec
 from dnsrig.runs.run import Run
 
 Leaf = tuple[str | int, ...]
@@ -259,3 +259,57 @@ def test_interfaces_of_hosts_are_conditions(tmp_path: Path) -> None:
         "nics.secondary.irqs: 0, 1 in the base, 0, 0 in the new run",
     ]
     assert compare_runs(one, Run.open(new), [], []).differences == [], "nothing is known of those of the new run"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        (1000, 990, True),
+        (990, 1000, True),
+        (1000, 989, False),
+        ("1000 5", "990 5", True),
+        ("1000 5", "1000 6", False),
+        ("1000 5", "1000", False),
+        (0, 0, True),
+        (0, 1, False),
+        ("a", "a", True),
+        ("a", "b", False),
+        ("6.1", "6.1 ", False),
+        ("", "1", False),
+        (None, None, True),
+        (None, 5, False),
+    ],
+)
+def test_numbers_of_a_machine_may_differ_by_a_hundredth(one: object, other: object, alike: bool) -> None:
+    assert run_differences._nearly_alike(one, other) is alike
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "not set"),
+        (True, "yes"),
+        (False, "no"),
+        (0, "0"),
+        (1e6, "1000000"),
+        (0.25, "0.25"),
+        ("x", "x"),
+        ([], "none"),
+        ({}, "none"),
+        ([1, 2, 3, 4], "1, 2, 3, 4"),
+        ([1, 2, 3, 4, 5], "1, …, 5, (5 in all)"),
+        ([*range(2000)], "0, …, 1999, (2,000 in all)"),
+        ({"a": 1, "b": None, "c": False, "d": 0.5}, "a 1, d 0.5"),
+        (OwnFile(name="my.conf", text="x", sha256="0123456789abcdef"), "my.conf (0123456789ab)"),
+    ],
+)
+def test_how_a_value_is_shown(value: object, shown: str) -> None:
+    assert run_differences._shown(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "begins"),
+    [("links", "links", True), ("links.a.b", "links", True), ("links2", "links", False), ("links", "links.a", False)],
+)
+def test_a_difference_is_named_by_its_beginning(what: str, name: str, begins: bool) -> None:
+    assert run_differences._begins(what, name) is begins
