@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -311,3 +312,57 @@ def test_policies_are_all_known_to_the_model() -> None:
     policy: Policy
     for policy in POLICIES:
         assert predict(replace(MANY, policy=policy)).time_s > 0
+
+
+def test_the_round_trip_is_that_of_a_path_with_so_many_packets() -> None:
+    """Jitter that keeps order makes a busy path longer. A zone is a packet for each round trip, and one more."""
+    path = Path(rtt_s=0.25, jitter_s=0.1)
+    asked = Scenario(zones=10_000, records=3, path=path, policy="reused", workers=50, soa="udp")
+    (limit,) = (limit for limit in predict(asked).limits if limit.name == "round trips")
+    met_s = limit.time_s * 50 / (2 * 10_000)
+    assert met_s == pytest.approx(path.round_trip_s(3 * 10_000 / limit.time_s), rel=1e-3)
+    assert met_s > 0.3
+
+
+@pytest.mark.parametrize(
+    ("policy", "workers", "zones", "flows"),
+    [
+        ("replica", 50, 100, 1),
+        ("reused", 50, 100, 50),
+        ("one", 50, 20, 20),
+        ("remote", 1, 1, 1),
+        ("pipelined", 50, 100, 3),
+    ],
+)
+def test_connections_that_carry_data_at_the_same_time(policy: Policy, workers: int, zones: int, flows: int) -> None:
+    assert replace(MANY, policy=policy, workers=workers, zones=zones, connections=3).flows == flows
+
+
+@pytest.mark.parametrize(
+    "name", ["zones", "records", "workers", "connections", "sites", "ports", "bytes_per_record", "window_bytes"]
+)
+def test_numbers_of_a_scenario_are_above_zero_and_at_most_a_million_millions(name: str) -> None:
+    for possible in (1, 10**12):
+        assert getattr(replace(MANY, **{name: possible}), name) == possible  # type: ignore[arg-type]
+    for wrong in (0, 10**12 + 1):
+        with pytest.raises(UsageError):
+            replace(MANY, **{name: wrong})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("possible", "wrong"),
+    [
+        ({"loss": 0.0}, {"loss": -0.01}),
+        ({"loss": 0.999}, {"loss": 1.0}),
+        ({"rtt_s": 3600.0}, {"rtt_s": 3600.1}),
+        ({"rtt_s": 0.0}, {"rtt_s": -0.1}),
+        ({"rtt_s": 0.2, "jitter_s": 0.1}, {"rtt_s": 0.2, "jitter_s": 0.11}),
+        ({"rtt_s": 0.2, "jitter_s": 0.0}, {"rtt_s": 0.2, "jitter_s": -0.1}),
+        ({"rate_bytes_per_s": 0.1}, {"rate_bytes_per_s": 0.0}),
+        ({"rate_bytes_per_s": None}, {"rate_bytes_per_s": -1.0}),
+    ],
+)
+def test_both_sides_of_what_a_path_can_be(possible: dict[str, Any], wrong: dict[str, Any]) -> None:
+    Path(**possible)
+    with pytest.raises(UsageError):
+        Path(**wrong)

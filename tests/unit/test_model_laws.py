@@ -236,7 +236,10 @@ def test_a_busier_path_is_never_quicker(jitter_s: float, one: float, other: floa
         lambda: ports.time_s(1, 0),
         lambda: round_trips.time_s(1, 1, 0),
         lambda: round_trips.zone_s(-1, 1),
+        lambda: round_trips.zone_s(1, 0.1, loss=-0.1),
+        lambda: round_trips.time_s(-1, 0.1, 1),
         lambda: round_trips.implied(1, 0, 1, 1),
+        lambda: round_trips.implied(1, 1, 0, 1),
         lambda: congestion.bytes_per_s("reno", 1.0, 0.1),
         lambda: buffers.bytes_per_s(-1),
         lambda: sharing.uplink_time_s(1, 0, 1),
@@ -246,3 +249,16 @@ def test_a_busier_path_is_never_quicker(jitter_s: float, one: float, other: floa
 def test_nonsense_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError):
         wrong()  # type: ignore[operator]
+
+
+def test_the_least_values_that_laws_take() -> None:
+    assert round_trips.zone_s(0, 0.0) == round_trips.time_s(0, 0.0, 1) == 0
+    assert round_trips.implied(0.5, 1, 0.25, 1) == 2
+    assert [ports.time_s(zones, 1) for zones in (0, 1, 2, 3)] == [0, 0, 60, 120]
+    assert jitter.delay_s(0, 0, 0) == 0
+
+
+def test_a_path_that_is_full_takes_no_more_rounds() -> None:
+    """Ten segments, then twenty; then the path has no room for more. An endless one takes two rounds more."""
+    assert round_trips.slow_start_rounds(71 * 1448, 30 * 1448) == 1
+    assert round_trips.slow_start_rounds(0) == 0
