@@ -217,15 +217,15 @@ def _of_table(path: Path) -> list[tuple[str, str]]:
     Without a header, the columns are the name and the file. Raises UsageError on a bad line.
     """
     found: dict[str, str] = {}
-    columns = [0, 1]
+    columns, headed = [0, 1], False
     try:
         with path.open(newline="", encoding="utf-8-sig") as text:
             for number, row in enumerate(csv.reader(text, strict=True), start=1):
                 cells = [cell.strip() for cell in row]
                 if number == 1 and (words := [cell.lower() for cell in cells]) and set(HEADER) <= set(words):
-                    columns = [words.index(title) for title in HEADER]
+                    columns, headed = [words.index(title) for title in HEADER], True
                 elif any(cells) and not cells[0].startswith("#"):
-                    name, file = _entry(path, number, cells, columns)
+                    name, file = _entry(path, number, cells, columns, headed=headed)
                     if name in found:
                         raise UsageError(
                             f"{path}: line {number}: the zone {name} is listed twice", hint="list each zone once"
@@ -240,10 +240,11 @@ def _of_table(path: Path) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _entry(path: Path, number: int, cells: list[str], columns: list[int]) -> tuple[str, str]:
-    """(name, path of the file) in a line of a table."""
+def _entry(path: Path, number: int, cells: list[str], columns: list[int], *, headed: bool) -> tuple[str, str]:
+    """(name, path of the file) in a line of a table. ``headed``: whether the table has a header, and so may have more
+    columns."""
     name, file = (cells[column] if column < len(cells) else "" for column in columns)
-    if not name or not file or (len(columns) == 2 and columns == [0, 1] and len(cells) > 2 and any(cells[2:])):
+    if not name or not file or (not headed and any(cells[2:])):
         raise UsageError(
             f"{path}: line {number}: a name and a file are expected, not {','.join(cells)!r:.100}",
             hint="e.g. example.org,zones/example.org.zone; with more columns, a first line name,file,…",

@@ -17,7 +17,7 @@ import dns.zone
 import pytest
 
 from dnsrig import datasets
-from dnsrig.datasets import large_records
+from dnsrig.datasets import files, large_records
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, preparation, trial_specs
 from dnsrig.rundir import DatasetSpec, Scalar
@@ -374,3 +374,12 @@ def test_signed_zones_change_only_if_the_user_wants_it(own: Path) -> None:
     ):
         datasets.provide("files", later)
     assert datasets.provide("files", {**later, "unsigned_changes": True}).signed_zones == 1
+
+
+def test_a_header_allows_further_columns(own: Path) -> None:
+    table = own / "zones.csv"
+    table.write_text("name,file,customer\nfirst.example,one.example.zone,x\ntwo.example,two.example.zone,\n")
+    assert [name for name, _ in files._of_table(table)] == ["first.example", "two.example"]
+    table.write_text("name,file,customer\nfirst.example,,x\n")
+    with pytest.raises(UsageError, match="line 2: a name and a file are expected"):
+        files._of_table(table)
