@@ -16,7 +16,7 @@ import dns.rrset
 import dns.zone
 import pytest
 
-from dnsrig import datasets
+from dnsrig import datasets, streams
 from dnsrig.datasets import files, large_records
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, preparation, trial_specs
@@ -376,6 +376,23 @@ def test_signed_zones_change_only_if_the_user_wants_it(own: Path) -> None:
     assert datasets.provide("files", {**later, "unsigned_changes": True}).signed_zones == 1
 
 
+def test_a_list_without_a_header_has_the_name_and_then_the_file(own: Path) -> None:
+    table = own / "zones.csv"
+    table.write_text("First.example.,one.example.zone\n# a comment,x\n\n., two.example.zone ,\n")
+    assert files._of_table(table) == [
+        ("first.example", str(own / "one.example.zone")),
+        (".", str(own / "two.example.zone")),
+    ]
+
+
+@pytest.mark.parametrize("row", ["one.example", "one.example,", ",one.example.zone", "one.example,one.example.zone,x"])
+def test_a_line_with_more_or_less_than_a_name_and_a_file_is_refused(own: Path, row: str) -> None:
+    table = own / "zones.csv"
+    table.write_text(f"first.example,one.example.zone\n{row}\n")
+    with pytest.raises(UsageError, match="line 2: a name and a file are expected"):
+        files._of_table(table)
+
+
 def test_a_header_allows_further_columns(own: Path) -> None:
     table = own / "zones.csv"
     table.write_text("name,file,customer\nfirst.example,one.example.zone,x\ntwo.example,two.example.zone,\n")
@@ -383,3 +400,97 @@ def test_a_header_allows_further_columns(own: Path) -> None:
     table.write_text("name,file,customer\nfirst.example,,x\n")
     with pytest.raises(UsageError, match="line 2: a name and a file are expected"):
         files._of_table(table)
+
+
+@pytest.mark.parametrize(
+    ("kind", "chosen", "words", "size"),
+    [
+        (
+            "tld",
+            {"delegations": 1000, "serial": 2, "seed": 3, "catalog_schema": 1, "records_changed": 4, "denial": "nsec3"},
+            "tld --delegations=1000 --serial=2 --seed=3 --catalog-schema=1 --changed=4 --denial=nsec3",
+            (1, 5450),
+        ),
+        (
+            "tiny-zones",
+            {"zones": 7, "records_per_zone": 5, "serial": 2, "seed": 3, "refresh_s": 60, "catalog_schema": 1},
+            "zones --count=7 --records=5 --serial=2 --seed=3 --catalog-schema=1 --refresh-s=60",
+            (7, 35),
+        ),
+        (
+            "large-records",
+            {"largest_bytes": 9, "serial": 2, "seed": 3, "catalog_schema": 1},
+            "large-records --largest=9 --serial=2 --seed=3 --catalog-schema=1",
+            (46, 4103),
+        ),
+        (
+            "world",
+            {"zones": 7, "seed": 3, "names_seed": 4, "set": "a=1"},
+            "world --zones=7 --seed=3 --set=zones.names_seed = 4 --set=a=1",
+            (1, 0),
+        ),
+        ("world", {"zones": 7}, "world --zones=7 --seed=1 --set=zones.names_seed = 1", (1, 0)),
+    ],
+)
+def test_what_the_engine_is_told_of_a_dataset(
+    kind: str, chosen: dict[str, Scalar], words: str, size: tuple[int, int]
+) -> None:
+    values = datasets.parameters(kind, chosen)
+    assert " ".join(datasets.kinds()[kind].arguments(values)) == words
+    assert datasets.size(kind, values) == size
+
+
+def test_the_signatures_of_a_world_are_valid_for_days(tmp_path: Path) -> None:
+    shares = "signed = 0.5\np256 = 0.25\ned25519 = 0.125\n"
+    text = f"[signing]\nepoch_s = 1000\nvalidity_days = 2\n[signing.tlds]\n{shares}[signing.zones]\n{shares}"
+    (tmp_path / "world.toml").write_text(text)
+    each = {"signed": 0.5, "p256": 0.25, "ed25519": 0.125}
+    valid = {"valid_from_s": 1000, "valid_until_s": 173_800, "signed_share": None}
+    assert datasets.kinds()["world"].signatures(tmp_path) == {**valid, "tlds": each, "zones": each}
+
+
+def test_what_the_engine_is_told_of_a_stream(own: Path) -> None:
+    (own / "zones.list").write_text("")
+    kinds = streams.kinds()
+    capture = {
+        **kinds["capture"].DEFAULTS,
+        "file": "/a.pcap",
+        "server": "192.0.2.1, 192.0.2.2",
+        "cut": "names",
+        "multiply": 3,
+    }
+    assert kinds["capture"].arguments(capture, own) == [
+        *("replay", "prepare", "/a.pcap", "--server=192.0.2.1", "--server=192.0.2.2", "--cut=names"),
+        *("--keep-share=1.0", "--speed=1.0", "--multiply=3", "--gap-s=3600", "--seed=1"),
+    ]
+    population = {**kinds["population"].DEFAULTS, "recursion_desired": False}
+    words = kinds["population"].arguments(population, own)
+    assert words[:3] == ["generate", "clients", f"--names={own / 'zones.list'}"]
+    assert words[-1] == "--no-recursion-desired" and "--missing-once=0.23" in words and len(words) == 3 + 18 + 1
+    assert kinds["population"].arguments(kinds["population"].DEFAULTS, own) == words[:-1]
+
+
+@pytest.mark.parametrize(("qps", "duration_s", "refused"), [(1e6, 1_000, False), (1e6, 1_001, True)])
+def test_a_stream_has_at_most_a_thousand_million_queries(qps: float, duration_s: float, refused: bool) -> None:
+    parameters: dict[str, Scalar] = {"qps": qps, "duration_s": duration_s}
+    if refused:
+        with pytest.raises(UsageError, match="1,001,000,000 queries"):
+            streams.kinds()["population"].validate(parameters)
+    else:
+        streams.kinds()["population"].validate(parameters)
+
+
+@pytest.mark.parametrize(
+    ("values", "following"),
+    [({"serial": 7}, {"serial": 8}), ({"serial": "7", "zones": 3}, {"serial": 8, "zones": 3})],
+)
+def test_the_next_version_has_the_next_serial(values: dict[str, Scalar], following: dict[str, Scalar]) -> None:
+    assert datasets.next_version(values) == following
+    with pytest.raises(UsageError, match="needs a second version"):
+        datasets.next_version({"zones": 3})
+
+
+def test_a_dataset_has_a_limited_number_of_records() -> None:
+    assert datasets.size("tiny-zones", {"zones": 10_000, "records_per_zone": 100_000}) == (10_000, 10**9)
+    with pytest.raises(UsageError, match="would have 1,000,100,000 records"):
+        datasets.size("tiny-zones", {"zones": 10_001, "records_per_zone": 100_000})

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import synthetic
 from hypothesis import given
 from hypothesis import strategies as st
+from trial_data import clean_trial
 
 from dnsrig.cli import _scenario
 from dnsrig.prediction import fit, held_out
 from dnsrig.prediction.fit import Line, Measured
 from dnsrig.prediction.scenario import Path as Far
-from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.rundir import LinkSpec, PathSpec, Scalar, TransferSpec
 from dnsrig.runs.run import Run
 
 SIZES = (100, 300, 1_000, 3_000)
@@ -234,3 +236,73 @@ def test_records_are_the_size_where_zones_do_not_differ(tmp_path: Path) -> None:
     found = held_out.rows(run)
     assert {row.unit for row in found} == {"records"}
     assert found[0].unseen[0].size == 15_000 and found[0].wall_s == 0.0
+
+
+@pytest.mark.parametrize(
+    ("opened", "zones", "more", "wall_s"),
+    [
+        # The made-up hosts have 100 ports, and a port is free again after a minute.
+        (100.0, 100, {}, 0),
+        (100.0, 101, {}, 60),
+        (100.0, 200, {}, 60),
+        (100.0, 201, {}, 120),
+        (90.0, 201, {}, 120),
+        (89.0, 201, {}, 0),  # fewer than nine connections for ten zones: it reuses them
+        (None, 201, {}, 0),
+        (100.0, 201, {"source_addresses": ["198.18.0.9"]}, 60),
+        (100.0, 201, {"transport": "xoq"}, 0),
+        (100.0, 201, {"primaries": 2}, 0),
+        (100.0, 201, {"range": "40000 40000"}, 12_000),
+        (100.0, 28_233, {"range": ""}, 60),
+    ],
+)
+def test_the_wall_of_ports(
+    tmp_path: Path, opened: float | None, zones: int, more: dict[str, Any], wall_s: float
+) -> None:
+    trial = clean_trial(tmp_path / "run")
+    spec = trial.record.spec
+    synthetic.known(trial, connections_opened=opened)
+    spec.hosts["secondary"].source_addresses = more.get("source_addresses", [])
+    spec.transfer = TransferSpec(transport=more.get("transport", "tcp"))
+    if more.get("primaries") == 2:
+        spec.hosts["primary2"] = spec.hosts["primary"].model_copy()
+    if "range" in more:
+        trial.record.read_back["hosts"]["secondary"]["sysctls"] = {"net.ipv4.ip_local_port_range": more["range"]}
+    assert held_out.wall_s(trial, zones) == wall_s
+
+
+@pytest.mark.parametrize(
+    ("pairs", "tells"),
+    [
+        ([(1, (10, 40)), (2, (20, 80))], True),
+        ([(1, (10, 40)), (2, (10, 80)), (2.5, (11, 80))], True),
+        ([(1, (10, 40)), (2, (10, 40))], False),  # another value, and the same size
+        ([(1, (20, 80)), (2, (10, 40))], False),  # it shrinks
+        ([(1, (10, 40)), (1, (20, 80))], False),
+        ([(1, (10, 40)), (1, (20, 80)), (2, (30, 90))], False),  # another size with the same value
+        ([("1", (10, 40)), ("2", (20, 80))], False),
+        ([(False, (10, 40)), (True, (20, 80))], False),
+    ],
+)
+def test_an_axis_gives_the_size_if_its_numbers_grow_with_it(
+    pairs: list[tuple[Scalar, tuple[int, int]]], tells: bool
+) -> None:
+    assert held_out._tells_size(pairs) is tells
+
+
+@pytest.mark.parametrize(
+    ("low_s", "high_s", "half_width", "narrow"),
+    [
+        (8.0, 12.0, 0.2, True),
+        (9.0, 12.9, 0.29, True),
+        (9.0, 13.1, 0.31, False),
+        (6.9, 10.0, 0.31, False),
+        (7.1, 10.0, 0.29, True),
+    ],
+)
+def test_an_interval_is_as_wide_as_its_larger_half(
+    low_s: float, high_s: float, half_width: float, narrow: bool
+) -> None:
+    found = fit.Forecast(Line(0.0, 1.0), 10, 10.0, low_s, high_s)
+    assert found.half_width == pytest.approx(half_width) and found.is_narrow is narrow
+    assert [found.holds(time_s) for time_s in (low_s - 0.1, low_s, high_s, high_s + 0.1)] == [False, True, True, False]

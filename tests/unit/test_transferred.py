@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -152,3 +153,53 @@ def test_a_zone_above_the_limit_is_refused() -> None:
     with primary("--records=60000") as chosen, pytest.raises(DnsrigError, match="is larger than 1 MB") as refused:
         copies({**chosen, "largest_mb": 1})
     assert refused.value.hint and "dataset.largest_mb" in refused.value.hint
+
+
+def test_a_later_version_is_another_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transferred, "_copies", lambda source: [("example", Path("7.zone"), "digest")])
+    first = parameters()
+    assert transferred.identity(first) == [2, [("example", "digest")]]
+    assert list(transferred.listed(first)) == ["example\t7.zone\n"]
+    second = transferred.following({**first, "changed_share": 0.5})
+    assert second["version"] == 1 and transferred.following(second)["version"] == 2
+    assert transferred.identity(second) == [2, [("example", "digest")], 1, 0.5, False]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({}, []),
+        ({"ca": "/ca.pem"}, ["--verify=ca", "--ca=/ca.pem"]),
+        ({"pin": "cGlu", "ca": "/ca.pem"}, ["--verify=pin", "--pin=cGlu"]),
+        ({"server_name": "ns.example"}, ["--server-name=ns.example"]),
+        ({"ca": "/ca.pem", "server_name": "ns.example"}, ["--verify=ca", "--ca=/ca.pem", "--server-name=ns.example"]),
+    ],
+)
+def test_what_is_verified_over_tls(chosen: dict[str, Scalar], words: list[str]) -> None:
+    assert transferred._tls(parameters(**chosen)) == ["--transport=xot", *words]
+
+
+def test_copies_that_are_kept_give_the_number_of_records(tmp_path: Path) -> None:
+    """Of 50 bytes each; the newest copy of each zone counts."""
+    chosen = parameters(zones="one.example two.example three.example")
+    for zone, sizes in {"one.example": (5_000, 1_000), "two.example": (99,)}.items():
+        folder = transferred._folder(chosen, zone)
+        folder.mkdir(parents=True)
+        for number, size in enumerate(sizes):
+            (folder / f"{number}.zone").write_bytes(bytes(size))
+            os.utime(folder / f"{number}.zone", ns=(number, number))
+    assert transferred.size(chosen) == (3, 21)
+    assert transferred.size({**chosen, "tls": True}) == (3, 0), "another view of the server"
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        ("error: no route\nhint: try again\n", "no route", "try again"),
+        ("error: no route\n", "no route", ""),
+        ("", "the transfer failed", ""),
+    ],
+)
+def test_arguments_that_the_engine_refuses_are_told_in_its_words(said: str, message: str, hint: str) -> None:
+    error = transferred._why(parameters(), "example", "", said)
+    assert (type(error), error.message, error.hint) == (UsageError, message, hint)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 import socket_data
 import synthetic
@@ -14,6 +15,7 @@ from socket_data import bulk, linked
 from trial_data import clean_trial, judge
 
 from dnsrig.rundir import PathSpec
+from dnsrig.runs import sockets
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 from dnsrig.traps.short_queue import is_short, wanted_packets
@@ -281,3 +283,46 @@ def test_without_a_rate_nothing_may_overflow(trial: Trial) -> None:
     trial.record.instruments = {"link-primary-client": linked(overflowed=7)}
     found = judge("short-queue", trial)
     assert found.verdict == "found" and found.evidence["limit_carries_mbit"] == 8
+
+
+def test_what_fills_a_path() -> None:
+    assert sockets.in_flight_bytes(PathSpec(rate_mbit=20), 300) == 750_000
+    assert sockets.in_flight_bytes(PathSpec(), 300) is None
+
+
+@pytest.mark.parametrize(("values", "grown"), [([], 0), ([7], 7), ([7, 9], 2), ([7, 8, 12], 5)])
+def test_a_counter_of_a_socket_grows_from_nothing_if_it_is_new(values: list[int], grown: int) -> None:
+    assert sockets.growth(pl.DataFrame({"counted": values}, schema={"counted": pl.Int64}), "counted") == grown
+
+
+def test_the_host_of_an_address(trial: Trial) -> None:
+    trial.record.spec.hosts["secondary"].source_addresses = ["2001:2::7"]
+    cases = {"198.18.0.1:53": "primary", "198.18.0.2:4": "secondary", "[2001:2::7]:53": "secondary", "192.0.2.1:53": ""}
+    assert {address: sockets.host_of(trial, address) for address in cases} == cases
+
+
+@pytest.mark.parametrize(
+    ("advmss", "sender_clamp", "receiver_clamp", "mss"),
+    [
+        (None, None, None, None),
+        (1000, None, None, 1000),
+        (None, 900, None, 900),
+        (None, None, 800, 800),
+        (1000, 900, 1200, 900),
+    ],
+)
+def test_the_size_of_segments_that_both_ends_agree_on(
+    trial: Trial, advmss: int | None, sender_clamp: int | None, receiver_clamp: int | None, mss: int | None
+) -> None:
+    primary, secondary = (trial.record.spec.hosts[name] for name in ("primary", "secondary"))
+    primary.mss_clamp_bytes, secondary.mss_clamp_bytes, secondary.advmss_bytes = sender_clamp, receiver_clamp, advmss
+    primary.advmss_bytes = 500  # what it asks for itself concerns the other direction
+    assert sockets.agreed_mss(trial, "primary", "secondary") == mss
+
+
+def test_a_sysctl_is_as_read_back_or_as_asked_for(trial: Trial) -> None:
+    host = trial.record.spec.hosts["secondary"]
+    host.sysctls = {"a": "1", "b": "2"}
+    trial.record.read_back["hosts"]["secondary"]["sysctls"] = {"a": " 3 "}
+    assert [sockets.sysctl_of(trial, "secondary", name) for name in "abc"] == ["3", "2", None]
+    assert sockets.sysctl_of(trial, "nobody", "a") is None
