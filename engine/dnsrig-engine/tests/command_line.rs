@@ -2,7 +2,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    env, fs,
     os::unix::process::CommandExt,
+    path::Path,
     process::Command,
 };
 
@@ -123,4 +125,36 @@ fn usage_and_errors_name_the_command_as_it_was_typed() {
         let (_, errors) = run(&format!("/somewhere/{name}"), "probe", &["127.0.0.1", "--zone-list", "/nowhere"]);
         assert!(errors.starts_with(&format!("{name} probe: ")), "{errors}");
     }
+}
+
+/// Why a command refuses a value of an option, if that is beyond its limits.
+fn limit(command: &str, option: &str, value: &str) -> Option<String> {
+    // Nothing is run, whatever is read.
+    let (_, errors) = run(ENGINE, command, &[&format!("--{option}={value}"), "--no-such-option"]);
+    let reason = errors.lines().next()?.split_once("': ")?.1;
+    [" is not in ", " from "].iter().any(|word| reason.contains(word)).then(|| reason.to_owned())
+}
+
+/// The limits of all options are in `golden/limits.txt`. If a change of them is meant, make the file anew with
+/// `DNSRIG_BLESS=1`.
+#[test]
+fn options_have_the_limits_that_they_had() {
+    let mut found = String::new();
+    for command in COMMANDS.into_iter().filter(|command| *command != "enter") {
+        for (option, value) in options(command) {
+            let beyond: &[&str] = match value.as_str() {
+                "" => continue,
+                value if value.starts_with("<TIME>") => &["99999999h"],
+                _ => &["-1", "18446744073709551615"],
+            };
+            if let Some(reason) = beyond.iter().find_map(|value| limit(command, &option, value)) {
+                found += &format!("{command} --{option}: {reason}\n");
+            }
+        }
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/limits.txt");
+    if env::var_os("DNSRIG_BLESS").is_some() {
+        fs::write(&golden, &found).unwrap();
+    }
+    assert_eq!(found, fs::read_to_string(&golden).unwrap());
 }
