@@ -434,7 +434,10 @@ fn transport_name(transport: TransportKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_net::quic::Congestion;
+
     use super::*;
+    use crate::load::counts::UnmatchedResponses;
 
     #[test]
     fn times_read_well() {
@@ -450,6 +453,186 @@ mod tests {
 
     fn of_a_rate() -> Summary {
         Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
+    }
+
+    /// A summary in which every line has something.
+    fn of_much() -> Summary {
+        let times = Distribution {
+            count: 1,
+            p50: 410_000,
+            p99: 4_100_000,
+            p99_9: 41_000_000,
+            p99_99: 410_000_000,
+            max: 1_000_000_000,
+            ..Distribution::default()
+        };
+        Summary {
+            model: "rate",
+            asked_qps: Some(1_000.0),
+            recursion_desired: Some(false),
+            duration_s: 1.2344,
+            timeout_ns: 1_000_000_000,
+            sent: 10_000,
+            answered: 9_000,
+            rcodes: [("NOERROR", 8_990), ("NXDOMAIN", 10)].into(),
+            wrong: WrongAnswers { rcode: 1, empty: 2, rrset: 3, truncated: 4, damaged: 5 },
+            timeouts: 900,
+            lost: Losses { closed: 1, reset: 2, refused: 3, tls: 4, http: 5 },
+            truncated: 1,
+            unlisted: 2,
+            unmatched: UnmatchedResponses {
+                late: 3,
+                duplicates: 4,
+                unexpected: 5,
+                mismatched: 6,
+                malformed: 7,
+                incomplete: 8,
+            },
+            unsent: 9,
+            unreachable: 10,
+            http_faults: [("status 404".to_owned(), 4), ("wrong type".to_owned(), 1_000)].into(),
+            connections: Connections {
+                attempted: 1_234,
+                established: 1_200,
+                handshakes: 1_000,
+                resumed: 400,
+                failed: 34,
+                early_accepted: 5,
+                early_rejected: 1,
+                went_away: 2,
+                ended: Losses { closed: 7, reset: 8, refused: 9, ..Losses::default() },
+                ..Connections::default()
+            },
+            congestion: Some(Congestion::Bbr),
+            lifetimes: Some(Lifetimes { count: 3, min_s: 0.5, p50_s: 1.0, p90_s: 1.5, p99_s: 2.0, max_s: 2.5 }),
+            busy_share: 0.123,
+            latency_ns: times,
+            lag_ns: times,
+            handshake_ns: Some(times),
+            ..Summary::default()
+        }
+    }
+
+    #[test]
+    fn the_text_is_what_it_was() {
+        let expected = "
+127.0.0.1:5300 over UDP, RD not set: 1,000 queries per second for 1.234 s
+  answered                9,000  90.0000 %  (NOERROR 8,990, NXDOMAIN 10)
+  wrong answers           15  0.1500 %  (another rcode 1, no record of the type 2, other records 3, truncated 4, \
+        unreadable records 5)
+  unanswered              915  9.1500 %  (timeouts after 1 s: 900; closed: 1; reset: 2; refused: 3; TLS: 4; HTTP: 5)
+  truncated               1
+  without expectation     2
+  came too late           3
+  answered twice          4
+  unknown id              5
+  other question          6
+  malformed               7
+  too short for records   8
+  never sent              9
+  ICMP unreachable        10
+  HTTP                    status 404: 4; wrong type: 1,000
+  connections             1,234 begun, 1,200 established (600 full TLS handshakes, 400 resumed), 34 failed, \
+        9 refused, 7 closed by the server, 8 reset by the server, 2 left because the server asked for it (GOAWAY); \
+        early data: 5 queries accepted, 1 rejected and sent again
+  QUIC                    congestion control: bbr
+  ended by the server     3 that were open: after 0.5 s at least, median 1.0 s, p99 2.0 s, max 2.5 s
+  this program            12 % busy, and no datagram was dropped at its sockets
+                                  p50         p99       p99.9      p99.99         max
+  latency, from due          0.410 ms     4.10 ms     41.0 ms      410 ms   ≥ 1000 ms
+  latency, from sent                –           –           –           –           –
+  latency, lower end                –           –           –           –           –
+  sent late by               0.410 ms     4.10 ms     41.0 ms      410 ms     1000 ms
+  connecting                 0.410 ms     4.10 ms     41.0 ms      410 ms     1000 ms";
+        let text = text_of(&of_much());
+        assert_eq!(text.split("\n  note: ").next().unwrap(), expected);
+    }
+
+    /// What did not happen has no line.
+    #[test]
+    fn the_shortest_text_is_what_it_was() {
+        let summary = Summary { answered: 1_000, clients: 16, sending_ns: 1, ..of_a_rate() };
+        let dashes = "           –".repeat(5);
+        let expected = format!(
+            "
+127.0.0.1:5300 over UDP: 1,000 queries per second for 1 s
+  answered                1,000  100.0000 %
+  unanswered              0  0.0000 %  (timeouts after 0 s: 0)
+  this program            0 % busy, and no datagram was dropped at its sockets
+                                  p50         p99       p99.9      p99.99         max
+  latency, from due      {dashes}
+  latency, from sent     {dashes}
+  latency, lower end     {dashes}
+  sent late by           {dashes}
+"
+        );
+        assert_eq!(text_of(&summary), expected);
+        assert_eq!(text_of(&Summary { sent: 0, answered: 0, ..summary }).matches("0.0000 %").count(), 2);
+    }
+
+    #[test]
+    fn the_first_line_has_what_was_asked_for_and_what_came_of_it() {
+        let ramp = || Summary { model: "ramp", duration_s: 2.0, ..Summary::default() };
+        let way = "127.0.0.1:5300 over UDP";
+        for (summary, line) in [
+            (
+                Summary { outstanding: Some(1_600), answered: 9_001, model: "closed", ..ramp() },
+                format!("{way}: 1,600 queries outstanding for 2 s: 4,500 answers per second"),
+            ),
+            (
+                Summary { outstanding: Some(1), interrupted: true, model: "closed", ..ramp() },
+                format!("{way}: 1 queries outstanding for 2 s, then interrupted: 0 answers per second"),
+            ),
+            (Summary { capacity_qps: Some(1_234.0), ..ramp() }, format!("{way}: holds 1,234 queries per second")),
+            (
+                Summary { capacity_qps: Some(5.0), capacity_is_lower_bound: true, ..ramp() },
+                format!("{way}: holds at least 5 queries per second"),
+            ),
+            (Summary { interrupted: true, ..ramp() }, format!("{way}: interrupted before any rate was known to hold")),
+            (ramp(), format!("{way}: no rate held: try a lower --ramp-start, and check that the server is running")),
+        ] {
+            assert_eq!(text_of(&summary).lines().nth(1), Some(&line[..]));
+        }
+        for (transport, name) in [
+            (TransportKind::Udp, "UDP"),
+            (TransportKind::Tcp, "TCP"),
+            (TransportKind::Dot, "TLS"),
+            (TransportKind::Doh, "HTTPS"),
+            (TransportKind::Doq, "QUIC"),
+        ] {
+            let line = format!("127.0.0.1:5300 over {name}: no rate held");
+            assert!(text_of(&Summary { transport, ..ramp() }).contains(&line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_became_of_the_opening_is_shown() {
+        let opening = |sent, memory_per_connection_bytes, handshake_ns| Opening {
+            asked_per_s: 10.0,
+            start_ns: 0,
+            duration_s: 1.0,
+            sent,
+            answered: 1_999,
+            timeouts: 0,
+            lost: Losses::default(),
+            connections: Connections { attempted: 2_000, open: 1_000, ..Connections::default() },
+            latency_ns: Distribution::default(),
+            handshake_ns,
+            memory_bytes: 0,
+            memory_per_connection_bytes,
+        };
+        let times = Distribution { p50: 1_500_000, p99: 20_000_000, ..Distribution::default() };
+        for (opening, expected) in [
+            (opening(0, None, None), "1,000 of 2,000 connections open"),
+            (opening(1, None, None), "1,000 of 2,000 connections open, 1,999 of 1 queries answered"),
+            (
+                opening(0, Some(12_340.0), Some(times)),
+                "1,000 of 2,000 connections open; connecting p50 1.50 ms, p99 20.0 ms; \
+                 memory of this process 12.3 kB a connection",
+            ),
+        ] {
+            assert_eq!(opened(&opening), expected);
+        }
     }
 
     #[test]

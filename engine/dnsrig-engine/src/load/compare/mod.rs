@@ -295,3 +295,116 @@ fn text(summary: &Summary, [one, other]: [SocketAddr; 2]) -> String {
     }
     lines.join("\n") + "\n"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example(number: usize) -> Example {
+        let answers = ["NOERROR".into(), format!("REFUSED {number}")];
+        Example { query: format!("n{number}. A"), kind: Kind::Rcode, answers }
+    }
+
+    fn text_of(summary: &Summary) -> String {
+        text(summary, ["192.0.2.1:53", "192.0.2.2:53"].map(|server| server.parse().unwrap()))
+    }
+
+    #[test]
+    fn the_text_is_what_it_was() {
+        let summary = Summary {
+            elapsed_ns: 1_500_000_000,
+            queries: 1_000,
+            same: 900,
+            rcodes: [("NXDOMAIN", 100), ("NOERROR", 800)].into(),
+            asked_again: 5,
+            unanswered: 10,
+            different: 95,
+            differences: Differences { missing: 1, damaged: 2, rcode: 3, rrset: 80, flags: 4, ttl: 5 },
+            examples: vec![example(1)],
+            ..Summary::default()
+        };
+        let expected = "\
+192.0.2.1:53 and 192.0.2.2:53: 1,000 queries in 1.5 s
+  same answers            900 (5 of them only when asked again)
+    by rcode              NOERROR 800, NXDOMAIN 100
+  no answer from either   10
+  different answers       95
+    one is missing        1
+    unreadable records    2
+    rcode                 3
+    records               80
+    flags                 4
+    TTL                   5
+  n1. A
+    192.0.2.1:53: NOERROR
+    192.0.2.2:53: REFUSED 1
+  --json prints the first 100 differences
+";
+        assert_eq!(text_of(&summary), expected);
+        let expected = "\
+192.0.2.1:53 and 192.0.2.2:53: 0 queries in 0.0 s, then interrupted
+  same answers            0 (0 of them only when asked again)
+    by rcode              none
+  no answer from either   0
+  different answers       0
+";
+        assert_eq!(text_of(&Summary { interrupted: true, ..Summary::default() }), expected);
+    }
+
+    #[test]
+    fn ten_differences_are_shown_and_a_hundred_are_kept() {
+        for (different, shown, has_more) in [(1, 1, false), (10, 10, false), (11, 10, true), (101, 10, true)] {
+            let mut summary = Summary::default();
+            let queries = Queries::from_messages([vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1]]);
+            for _ in 0..different {
+                summary.count(&queries, 0, true, [None, None], Verdict::Different(Kind::Ttl));
+            }
+            assert_eq!((summary.different, summary.differences.ttl), (different, different));
+            assert_eq!(summary.examples.len() as u64, different.min(100));
+            let text = text_of(&summary);
+            assert_eq!(text.matches("\n  . A\n").count(), shown, "{text}");
+            assert_eq!(text.contains("--json prints"), has_more);
+        }
+    }
+
+    #[test]
+    fn what_became_of_a_query_is_counted_and_is_the_exit_code() {
+        let queries = Queries::from_messages([vec![0; 12]]);
+        let refused = [0, 0, 0x80, 5];
+        let code_of = |verdicts: &[Verdict], interrupted| {
+            let mut summary = Summary { interrupted, ..Summary::default() };
+            for verdict in verdicts {
+                summary.count(&queries, 0, true, [Some(&refused[..]), None], *verdict);
+            }
+            (format!("{:?}", summary.exit_code()), summary)
+        };
+        let (unanswered, different) = (Verdict::Unanswered, Verdict::Different(Kind::Flags));
+        for (verdicts, interrupted, code) in [
+            (&[Verdict::Same][..], false, 0),
+            (&[Verdict::Same, unanswered], false, 3),
+            (&[unanswered, different], false, 1),
+            (&[different], true, 130),
+            (&[], true, 130),
+        ] {
+            assert_eq!(code_of(verdicts, interrupted).0, format!("{:?}", ExitCode::from(code)), "{verdicts:?}");
+        }
+        let (_, summary) = code_of(&[Verdict::Same, Verdict::Same, unanswered, different], false);
+        assert_eq!((summary.same, summary.asked_again, summary.unanswered, summary.different), (2, 2, 1, 1));
+        assert_eq!((summary.rcodes, summary.differences.flags), ([("REFUSED", 2)].into(), 1));
+        assert_eq!(summary.examples[0].query, "a query without a question");
+    }
+
+    #[test]
+    fn an_answer_from_one_server_alone_is_a_difference() {
+        let mut comparer = Comparer::new(None);
+        let answer = &[0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0][..];
+        for (answers, expected) in [
+            ([None, None], Verdict::Unanswered),
+            ([Some(answer), None], Verdict::Different(Kind::Missing)),
+            ([None, Some(answer)], Verdict::Different(Kind::Missing)),
+            ([Some(answer), Some(answer)], Verdict::Same),
+        ] {
+            assert_eq!(judge(&mut comparer, answers), expected);
+        }
+    }
+}

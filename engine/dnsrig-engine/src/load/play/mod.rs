@@ -301,4 +301,50 @@ mod tests {
         }
         assert!(!is_local_v6("zz 30\n\nno route at all", "::1".parse().unwrap()));
     }
+
+    #[derive(Debug, clap::Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        play: Arguments,
+    }
+
+    #[test]
+    fn the_text_before_a_replay_is_what_it_was() {
+        let header = |duration_ns| Header { queries: 10_000, clients: 1_234, duration_ns, ..Header::default() };
+        for (words, duration_ns, pace, from) in [
+            (
+                "",
+                10_000_000_000,
+                "10 s, 1,000 a second on average",
+                "this host's address, all the same one: name --clients-from for one each",
+            ),
+            (
+                "--speed 2 --duration 3s --clients-from 127.1.0.0/16",
+                10_000_000_000,
+                "5 s, 2,000 a second on average, of which the first 3 s are sent",
+                "addresses of 127.1.0.0/16",
+            ),
+            (
+                "--proxy-protocol --duration 1s",
+                1_000_000_000,
+                "1 s, 10,000 a second on average",
+                "this host's address, and are announced with the PROXY protocol",
+            ),
+            (
+                "--proxy-protocol",
+                900_000_000,
+                "0.9 s",
+                "this host's address, and are announced with the PROXY protocol",
+            ),
+        ] {
+            let words = format!("play x.stream --server 127.0.0.1 {words}");
+            let line = <CommandLine as clap::Parser>::parse_from(words.split_whitespace());
+            let expected = format!(
+                "127.0.0.1:53: 10,000 queries of 1,234 clients in {pace}; Ctrl-C ends it early\n\
+                 Clients send from {from}; ports: 256\n\
+                 A line an interval, as soon as each of its queries is answered or given up after 2 s:\n"
+            );
+            assert_eq!(opening(&line.play, &header(duration_ns)), expected);
+        }
+    }
 }

@@ -112,9 +112,11 @@ mod tests {
         assert_eq!((found.queries, found.messages, found.skipped), (3, 3, 1));
         assert_eq!(found.types, BTreeMap::from([("A".into(), 2), ("TYPE65280".into(), 1)]));
         assert_eq!((found.with_edns, found.with_dnssec_ok, found.with_recursion_desired), (2, 1, 3));
-        let lines =
-            "3 queries: 66.667 % A, 33.333 % TYPE65280\n66.667 % with EDNS, 33.333 % with DO, 100.000 % with RD; ";
-        assert!(found.text().starts_with(lines), "{}", found.text());
-        assert!(found.text().ends_with("2 of the different queries have an expectation\n"), "{}", found.text());
+        let lines = "\
+3 queries: 66.667 % A, 33.333 % TYPE65280
+66.667 % with EDNS, 33.333 % with DO, 100.000 % with RD; 3 messages of 79 bytes are prepared
+";
+        assert_eq!(found.text(), format!("{lines}2 of the different queries have an expectation\n"));
+        assert_eq!(Described::new(&queries, None).text(), lines);
     }
 }

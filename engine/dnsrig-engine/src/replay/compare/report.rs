@@ -78,3 +78,43 @@ pub fn text(summary: &Summary) -> String {
 fn microseconds(ns: u64) -> String {
     format!("{:.1} µs", ns as f64 / 1e3)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_what_it_was() {
+        let times =
+            Distribution { count: 1, p50: 1_000, p99: 2_000, p99_9: 3_100, max: 4_000_000, ..Default::default() };
+        let summary = Summary {
+            queries: 1_010,
+            bytes: 20_200,
+            arrived: 1_001,
+            arrived_bytes: 20_020,
+            missing: 5,
+            encrypted: 10,
+            unknown: 6,
+            out_of_order: 2,
+            out_of_order_max_ns: 1_500,
+            due_gap_ns: times,
+            gap_deviation_ns: times,
+            ..Summary::default()
+        };
+        let expected = "\
+995 of 1,000 queries arrived byte by byte (99.5000 %); 6 others did
+  encrypted     10: a capture does not show them
+  bytes         20,020 in 1,001 queries, of 20,200 in 1,010
+  out of order  2 (0.2010 %), by at most 1.5 µs
+  intervals     p50 1.0 µs, p99 2.0 µs, p99.9 3.1 µs, max 4000.0 µs
+    arrived     –
+    deviation   p50 1.0 µs, p99 2.0 µs, p99.9 3.1 µs, max 4000.0 µs
+";
+        assert_eq!(text(&summary), expected);
+        let nothing = text(&Summary::default());
+        assert!(
+            nothing.starts_with("0 of 0 queries arrived byte by byte (0.0000 %); 0 others did\n  bytes "),
+            "{nothing}"
+        );
+    }
+}

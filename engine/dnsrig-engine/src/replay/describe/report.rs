@@ -181,6 +181,7 @@ pub fn columns(numbers: &[u64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query_stream::cache::Minute;
 
     #[test]
     fn the_largest_is_the_highest() {
@@ -188,5 +189,88 @@ mod tests {
         assert_eq!(columns(&[0, 1, 4, 8]), " ▁▄█");
         assert_eq!(columns(&[0, 0]), "  ");
         assert_eq!(columns(&[]), "");
+    }
+
+    fn described() -> Summary {
+        let ratio = |share, middle| HitRatio { share, lowest: 0.0, middle, highest: 1.0 };
+        Summary {
+            stream: Header { queries: 1_000, clients: 200, duration_ns: 99_900_000_000, ..Header::default() },
+            queries_per_s: 10.01,
+            busiest_second: 1_012,
+            clients: Clients {
+                median: 5,
+                largest: 1_234,
+                heaviest_1_percent: 10,
+                heaviest_10_percent: 100,
+                below_10: 150,
+                above_100: 3,
+            },
+            types: vec![("A".into(), 750), ("AAAA".into(), 250)],
+            transports: [(Transport::Udp, 900), (Transport::Tcp, 100), (Transport::Dot, 0)].into(),
+            distinct_questions: 1_200,
+            hit_ratios: vec![ratio(0.25, 0.1), ratio(0.5, 0.25), ratio(1.0, 0.5)],
+            retransmissions: 5,
+            edns: 500,
+            dnssec_ok: 250,
+            recursion_desired: 1_000,
+            intervals: vec![1, 2, 4, 8, 0],
+            interval_ns: 1_500_000_000,
+            dispersion_10_ms: 1.234,
+            ..Summary::default()
+        }
+    }
+
+    const TEXT: &str = "\
+1,000 queries from 200 clients in 99.900 s: 10 per second, 1,012 in the busiest second
+  clients     median 5 queries, largest 1,234; the heaviest 1 % have 1.0 %, the heaviest 10 % 10.0 %; \
+        75.0 % have fewer than 10, 1.5 % more than 100
+  types       A 75.0 %, AAAA 25.0 %
+  transports  UDP 90.0 %, TCP 10.0 %
+  questions   1,200 distinct
+  cache       one that forgets nothing answers 50.0 %, and 25.0 % of the queries of half of the clients
+  EDNS        50.0 %, DO 25.0 %
+  RD          100.0 %
+  sent again  0.5 %
+  over time   ▁▂▄█  (1.500 s per column)
+  bursts      variance by mean in 10 ms 1.23
+";
+
+    const CACHE: &str = "  with TTLs   50.0 % in the first minute and 75.0 % in the second half; \
+        with 1,000 entries 40.0 % and 25.0 %
+  names       50 distinct, 50.0 % of them asked for once, and 25.0 % of those that exist; \
+        10.0 % of the queries are for others, 5.0 % for types that names do not have
+  upstream    0.375 queries a query in the second half, 1.50 a miss, 10.0 % of them for names that do not exist
+";
+
+    #[test]
+    fn the_text_is_what_it_was() {
+        assert_eq!(text(&described()), TEXT);
+        let minute = |queries, hits, hits_limited| Minute { queries, hits, hits_limited };
+        let cache = Simulated {
+            entries_limited: 1_000,
+            minutes: vec![minute(100, 50, 40), minute(100, 60, 50)],
+            missing: 20,
+            no_data: 10,
+            second_half: minute(80, 60, 20),
+            upstream: 30,
+            upstream_missing: 3,
+            names: 50,
+            names_once: 25,
+            names_existing: 40,
+            names_existing_once: 10,
+        };
+        assert_eq!(text(&Summary { cache: Some(cache), ..described() }), format!("{TEXT}{CACHE}"));
+    }
+
+    /// Where there is nothing, nothing is divided by it.
+    #[test]
+    fn a_stream_without_queries_has_a_text() {
+        let summary = Summary { cache: Some(Simulated::default()), ..Summary::default() };
+        let text = text(&summary);
+        assert!(
+            text.starts_with("0 queries from 0 clients in 0.000 s: 0 per second, 0 in the busiest second\n"),
+            "{text}"
+        );
+        assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("  cache "), "{text}");
     }
 }

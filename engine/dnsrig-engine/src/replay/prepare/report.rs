@@ -344,3 +344,266 @@ fn backwards(summary: &Summary) -> String {
     text + "; a clock was set back, or captures stand behind each other in one file, and now queries of both times are \
             mixed: cut the capture there (editcap -A, -B), and prepare the parts one by one"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{
+        packet::{fragments, tcp},
+        prepare::accounting::{Datagrams, Messages, Packets},
+    };
+
+    /// A ledger in which every count differs from its neighbours.
+    fn ledger() -> Accounting {
+        Accounting {
+            packets: Packets { read: 1_000, datagrams: 2_000, fragments: 3, unknown_link: 4, not_ip: 5, malformed: 6 },
+            fragments: fragments::Counts { read: 7, used: 1, repeated: 2, incomplete: 3, overlapping: 4, malformed: 5 },
+            datagrams: Datagrams {
+                whole: 8,
+                reassembled: 9,
+                udp: 1,
+                tcp_segments: 2,
+                tcp_answers: 3,
+                other_protocol: 4,
+                other_port: 5,
+                cut: 6,
+                malformed: 7,
+            },
+            tcp_segments: tcp::Counts {
+                read: 11,
+                empty: 2,
+                used: 1,
+                repeated: 3,
+                behind_hole: 4,
+                without_begin: 5,
+                unusable: 6,
+                connections: 7,
+                messages_cut: 8,
+                holes: 9,
+                missing_bytes: 10,
+            },
+            messages: Messages {
+                udp: 13,
+                tcp: 14,
+                records: 1,
+                kept: 2,
+                from_servers: 0,
+                answers: 3,
+                truncated: 15,
+                after_truncation: 4,
+                upstream: 5,
+                other_server: 6,
+                other_operation: 7,
+                other_port: 8,
+                other_record: 9,
+                malformed: 10,
+                not_in_share: 11,
+                outside_cut: 12,
+            },
+            over_udp: OverUdp::default(),
+        }
+    }
+
+    #[test]
+    fn the_text_is_what_it_was() {
+        let capture = |items| CaptureReport { items, ..CaptureReport::default() };
+        let summary = Summary {
+            elapsed_ns: 500_000_000,
+            captures: vec![capture(1_500), capture(500)],
+            servers: vec!["192.0.2.1".into(), "192.0.2.2".into()],
+            ledger: ledger(),
+            stream: Written {
+                queries: 1_234,
+                clients: 56,
+                duration_ns: 1_500_000_000,
+                retransmissions: 7,
+                ..Written::default()
+            },
+            ..Summary::default()
+        };
+        let expected = "\
+1,234 queries to 192.0.2.1, 192.0.2.2 in 1.500 s, from 2,000 packets or records (4,000/s)
+  packets     1,000 read, 2,000 datagrams, 3 fragments, 4 with an unknown link layer, 5 not IP, 6 malformed
+  fragments   1 put together, 2 repeated, 3 of incomplete datagrams, 4 overlapping, 5 malformed
+  datagrams   1 messages over UDP, 2 TCP segments to a server, 3 TCP segments from a server, 4 neither UDP nor TCP, \
+        5 of other ports, 6 cut by the capture, 7 malformed
+  segments    1 with messages, 2 empty, 3 repeated, 4 after a hole, 5 without the start of their connection, \
+        6 unusable, 7 connections, 8 messages cut, 9 holes, 10 bytes missing in them
+  messages    1 recorded, 2 queries kept, 3 answers, 4 queries over TCP after truncated answers, \
+        5 queries of the server itself, 6 queries to other servers, 7 with another operation than QUERY, \
+        8 queries to other ports, 9 records of other kinds, 10 malformed, 11 from clients that are left out, \
+        12 outside --cut
+  stream      1,234 queries, 56 clients, 7 retransmissions
+";
+        let (table, notes) = text(&summary).split_once("  note: ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        assert_eq!(table, expected);
+        let begins: Vec<_> =
+            notes.split("\n  note: ").map(|note| note.split(' ').take(4).collect::<Vec<_>>()).collect();
+        let expected = ["10 bytes are missing", "4 queries over TCP", "6 datagrams were cut"];
+        assert_eq!(begins, expected.map(|begin| begin.split(' ').collect::<Vec<_>>()));
+        assert_eq!(text(&Summary::default()), "no query in 0 packets or records\n");
+    }
+
+    #[test]
+    fn a_note_comes_only_above_its_limit() {
+        let stream = |written: Written| Summary { stream: written, ..Summary::default() };
+        let with = |change: fn(&mut Summary, u64), number| {
+            let mut summary = stream(Written { queries: 1, ..Written::default() });
+            change(&mut summary, number);
+            text(&summary)
+        };
+        let cases: [(fn(&mut Summary, u64), u64, u64, &str); 13] = [
+            (
+                |summary, count| {
+                    summary.ledger.messages.kept = 100;
+                    summary.stream.repeated_at_once = count;
+                },
+                5,
+                6,
+                "6 queries came again within a millisecond",
+            ),
+            (
+                |summary, count| {
+                    summary.ledger.messages.answers = 2 - count;
+                    summary.stream.retransmissions = 3;
+                },
+                1,
+                2,
+                "no answer was captured: 3 queries that came again within 5 s",
+            ),
+            (
+                |summary, count| summary.ledger.over_udp = OverUdp { queries: 100, answers: count },
+                112,
+                113,
+                "the server gave 113 answers over UDP, and only 100 queries to it were captured",
+            ),
+            (
+                |summary, count| {
+                    summary.ledger.over_udp = OverUdp { queries: 0, answers: 11 };
+                    summary.from_answers = 2 - count;
+                },
+                1,
+                2,
+                "the server gave 11 answers over UDP, and only 0 queries",
+            ),
+            (
+                |summary, count| summary.ledger.tcp_segments.holes = count,
+                0,
+                1,
+                "0 bytes are missing from connections, in 1 holes",
+            ),
+            (|summary, count| summary.ledger.messages.from_servers = count, 0, 1, "1 queries kept are from addresses"),
+            (|summary, count| summary.from_answers = count, 0, 1, "only answers: 1 queries are made of these"),
+            (|summary, count| summary.stream.edns_left = count, 0, 1, "1 queries have more than EDNS"),
+            (|summary, count| summary.stream.gaps = count, 0, 1, "1 gaps without a query were shortened"),
+            (|summary, count| summary.ledger.datagrams.cut = count, 0, 1, "1 datagrams were cut by the capture"),
+            (|summary, count| summary.ledger.messages.after_truncation = count, 0, 1, "1 queries over TCP followed"),
+            (
+                |summary, count| {
+                    (summary.times_backwards, summary.back_max_ns) = (count, 1_500_000_000);
+                },
+                0,
+                1,
+                "1 packets are earlier than the one before, by at most 1.500000 s: they were sorted\n",
+            ),
+            (
+                |summary, count| (summary.times_backwards, summary.back_max_ns) = (1, count as i64),
+                59_999_999_999,
+                60_000_000_000,
+                "by at most 60.000000 s: they were sorted; a clock was set back",
+            ),
+        ];
+        for (change, below, above, part) in cases {
+            assert!(!with(change, below).contains(part), "{part}: {}", with(change, below));
+            assert!(with(change, above).contains(part), "{part}: {}", with(change, above));
+        }
+    }
+
+    #[test]
+    fn what_the_capturing_program_dropped_and_the_server_that_was_chosen_are_named() {
+        let capture = |dropped| CaptureReport { path: "a.pcap".into(), dropped, ..CaptureReport::default() };
+        let text_of = |dropped| text(&Summary { captures: vec![capture(dropped)], ..Summary::default() });
+        assert!(!text_of(None).contains("dropped") && !text_of(Some(0)).contains("dropped"));
+        assert!(text_of(Some(1)).contains("a.pcap: according to the file, the capturing program dropped 1 packets"));
+        let seen = |number: u64, queries| Seen { address: format!("192.0.2.{number}"), queries };
+        let all = [seen(1, 714), seen(2, 200), seen(3, 50), seen(4, 30), seen(5, 6)];
+        let chosen = |count: usize| {
+            let servers_seen = all[..count].to_vec();
+            text(&Summary { servers_seen, queries_first: 1_000, ..Summary::default() })
+        };
+        for (count, others) in
+            [(1, ""), (2, "; others: 192.0.2.2 200"), (5, "; others: 192.0.2.2 200, 192.0.2.3 50, 192.0.2.4 30")]
+        {
+            let expected =
+                format!("192.0.2.1 was chosen because 71.4 % of the first 1,000 queries went there{others}. To");
+            assert!(chosen(count).contains(&expected), "{}", chosen(count));
+        }
+        let nameless = Summary { servers: vec!["::".into()], servers_seen: all.to_vec(), ..Summary::default() };
+        assert!(text(&nameless).contains("does not say which server was asked") && !text(&nameless).contains("chosen"));
+    }
+
+    /// The first reason that applies is the hint, in this order.
+    #[test]
+    fn where_there_is_no_query_the_first_reason_is_named() {
+        let mut summary = Summary { captures: vec![CaptureReport::default()], ..Summary::default() };
+        let steps: [(fn(&mut Summary), &str); 15] = [
+            (|_| (), "the capture has no packet"),
+            (|summary| summary.captures[0].format = "dnstap", "the file has no record"),
+            (|summary| summary.captures[0].format = "C-DNS", "the file has no record"),
+            (|summary| summary.captures[0].ended = Some("cut".into()), "ends or is damaged before its first"),
+            (|summary| summary.ledger.packets.read = 1, "the summary above shows what there was instead"),
+            (|summary| summary.ledger.packets.not_ip = 1, "packets of other kinds were not read"),
+            (|summary| summary.ledger.messages.other_record = 1, "neither client queries nor auth queries"),
+            (|summary| summary.ledger.messages.answers = 1, "neither client queries nor auth queries"),
+            (|summary| summary.ledger.messages.answers = 2, "there are only answers: capture both directions"),
+            (|summary| summary.ledger.datagrams.cut = 1, "datagrams were cut by the capture"),
+            (
+                |summary| drop(summary.unread.dns_over_udp.insert(5_353, 3)),
+                "messages on other ports look like DNS: give --port (UDP port 5353 3)",
+            ),
+            (|summary| summary.ledger.messages.upstream = 1, "only queries of the server itself"),
+            (|summary| summary.ledger.messages.other_server = 1, "other servers than --server"),
+            (|summary| summary.ledger.messages.not_in_share = 1, "--keep-share contains no client"),
+            (|summary| summary.ledger.messages.outside_cut = 1, "--cut contains no query"),
+        ];
+        for (step, part) in steps {
+            step(&mut summary);
+            let hint = empty_hint(&summary);
+            assert!(hint.contains(part), "{part}: {hint}");
+        }
+    }
+
+    #[test]
+    fn what_there_was_most_of_is_named() {
+        let hint = |change: fn(&mut Accounting)| {
+            let mut summary = Summary::default();
+            summary.ledger.packets.read = 9;
+            change(&mut summary.ledger);
+            empty_hint(&summary)
+        };
+        let cases: [(fn(&mut Accounting), &str); 7] = [
+            (|ledger| ledger.messages.malformed = 1, "the messages cannot be read as DNS"),
+            (|ledger| ledger.messages.other_operation = 1, "only messages such as NOTIFY and UPDATE"),
+            (|ledger| ledger.tcp_segments.without_begin = 1, "the connections began before the capture"),
+            (|ledger| ledger.fragments.incomplete = 1, "because fragments are missing"),
+            (
+                |ledger| (ledger.messages.malformed, ledger.messages.other_operation) = (1, 2),
+                "only messages such as NOTIFY and UPDATE",
+            ),
+            (
+                |ledger| (ledger.messages.malformed, ledger.packets.unknown_link, ledger.packets.not_ip) = (2, 1, 1),
+                "the messages cannot be read as DNS",
+            ),
+            (
+                |ledger| {
+                    (ledger.messages.malformed, ledger.packets.unknown_link, ledger.packets.not_ip) = (3, 1, 1);
+                    (ledger.datagrams.other_protocol, ledger.datagrams.other_port) = (1, 1);
+                },
+                "packets of other kinds were not read",
+            ),
+        ];
+        for (change, part) in cases {
+            assert!(hint(change).contains(part), "{part}: {}", hint(change));
+        }
+    }
+}
