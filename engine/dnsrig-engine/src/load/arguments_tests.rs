@@ -129,3 +129,108 @@ fn clients_have_ids_for_a_server_that_answers_nothing() {
     assert_eq!(clients("--rate 1000").unwrap(), [16]);
     assert!(clients("--rate 60000 --clients 1").unwrap_err().contains("use --clients 2 or more"));
 }
+
+#[test]
+fn as_many_intervals_are_open_as_there_is_memory_for() {
+    let (ms, minute) = (Duration::from_millis(1), MINUTE);
+    for (timeout, interval, is_permitted) in [
+        (100 * ms, ms, true),
+        (101 * ms, ms, false),
+        (minute, 600 * ms, true),
+        (minute, 594 * ms, false),
+        (ms, minute, true),
+    ] {
+        let checked = check_intervals(timeout, interval);
+        assert_eq!(checked.is_ok(), is_permitted, "{timeout:?} of {interval:?}");
+        assert!(checked.err().is_none_or(|failure| failure.sentence.contains("spans more than 100 intervals")));
+    }
+}
+
+#[test]
+fn the_number_of_repeats_is_odd_and_has_two_digits_at_most() {
+    let read = |text| parse_repeats(text).ok();
+    assert_eq!(["1", "3", "97", "99"].map(read), [Some(1), Some(3), Some(97), Some(99)]);
+    assert_eq!(["0", "2", "98", "100", "101", "-1", "three"].map(read), [None; 7]);
+}
+
+#[test]
+fn rates_and_percentages_have_limits() {
+    for (text, rate) in [("0.01", Some(0.01)), ("100000000", Some(1e8)), ("0.009", None), ("100000001", None)] {
+        assert_eq!(parse_rate(text).ok(), rate, "{text}");
+    }
+    for (text, percent) in [("0.0001", Some(0.0001)), ("100", Some(100.0)), ("0.00009", None), ("100.01", None)] {
+        assert_eq!(parse_percent(text).ok(), percent, "{text}");
+    }
+}
+
+/// Each transport has its own port (RFC 1035, RFC 7858, RFC 8484, RFC 9250), and congestion control is of QUIC alone.
+#[test]
+fn a_transport_has_its_port_and_its_congestion_control() {
+    for (transport, port, control) in [
+        ("udp", 53, None),
+        ("tcp", 53, None),
+        ("dot", 853, None),
+        ("doh", 443, None),
+        ("doq", 853, Some(Congestion::Cubic)),
+    ] {
+        let arguments = parse(&format!("--transport {transport}")).unwrap();
+        assert_eq!((arguments.server().port(), arguments.congestion()), (port, control), "{transport}");
+    }
+    assert_eq!(parse("--transport doq --congestion bbr").unwrap().congestion(), Some(Congestion::Bbr));
+}
+
+#[test]
+fn options_of_other_transports_are_refused() {
+    let options = [
+        ("--proxy-protocol", "udp tcp dot doh"),
+        ("--congestion bbr", "doq"),
+        ("--close rst", "tcp dot doh"),
+        ("--queries-per-connection 1", "tcp dot doh doq"),
+        ("--no-resumption", "dot doh doq"),
+        ("--early-data --doh-method get", "doh"),
+        ("--server-name a.example", "dot doh doq"),
+        ("--doh-path /q", "doh"),
+        ("--segmentation off", "udp"),
+        ("--hold 1s --clients 9", "tcp dot doh doq"),
+        ("--hold 1s --clients 9 --held-as slow-reader", "tcp dot doh"),
+    ];
+    for (option, transports) in options {
+        for transport in ["udp", "tcp", "dot", "doh", "doq"] {
+            let refused = clients(&format!("{option} --transport {transport}")).err();
+            let name = option.split(' ').next().unwrap();
+            assert_eq!(refused.is_none(), transports.contains(transport), "{option} with {transport}: {refused:?}");
+            assert!(refused.is_none_or(|refused| refused.contains(" has no effect with ")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_request_names_its_server_with_a_port_that_is_not_the_usual_one() {
+    let path = Path::default();
+    for (server, name, authority) in [
+        ("192.0.2.1:443", None, "192.0.2.1"),
+        ("192.0.2.1:8443", None, "192.0.2.1:8443"),
+        ("[2001:db8::1]:443", None, "[2001:db8::1]"),
+        ("[2001:db8::1]:444", None, "[2001:db8::1]:444"),
+        ("192.0.2.1:443", Some("dns.example"), "dns.example"),
+        ("192.0.2.1:442", Some("dns.example"), "dns.example:442"),
+    ] {
+        let made = requests(server.parse().unwrap(), name.map(str::to_owned), Method::Post, &path);
+        assert_eq!(format!("{made:?}"), format!("{:?}", Requests::new(Method::Post, authority.to_owned(), &path)));
+    }
+}
+
+#[test]
+fn each_address_family_has_sources_of_its_own() {
+    assert!(clients("--source 127.0.0.2").is_ok());
+    assert!(clients("--source ::1").unwrap_err().contains("are of different address families"));
+}
+
+/// 65,536 clients ask, more only hold their connections.
+#[test]
+fn the_number_of_clients_has_a_limit() {
+    assert_eq!(clients("--clients 65536 --rate 1").map(|clients| clients.len()), Ok(1));
+    assert!(clients("--clients 65537 --rate 1").unwrap_err().contains("--hold"));
+    assert_eq!(clients("--clients 65537 --hold 60s --transport tcp"), Ok(vec![65_537]));
+    assert_eq!(clients("--clients 5 --threads 3"), Ok(vec![2, 2, 1]));
+}

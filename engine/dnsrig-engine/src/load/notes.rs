@@ -343,8 +343,10 @@ fn refusals(summary: &Summary) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_core::stats::Distribution;
+
     use super::*;
-    use crate::load::counts::{Connections, Losses};
+    use crate::load::counts::{Connections, Losses, WrongAnswers};
 
     fn of_a_rate() -> Summary {
         Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
@@ -403,6 +405,105 @@ mod tests {
         }
         let answered = Summary { answered: 1, unreachable: 900, tls_sentence, ..of_a_rate() };
         assert!(!text_of(&answered).contains("nothing") && text_of(&answered).contains("on some connections"));
+    }
+
+    /// Messages that answer no query are added up, whatever is wrong with them.
+    #[test]
+    fn every_foreign_message_is_counted_in_the_silence() {
+        let unmatched = UnmatchedResponses {
+            late: 0,
+            duplicates: 1,
+            unexpected: 10,
+            mismatched: 100,
+            malformed: 1_000,
+            incomplete: 10_000,
+        };
+        let text = text_of(&Summary { unmatched, ..of_a_rate() });
+        assert!(text.contains("though 11,111 messages came that answer no query"), "{text}");
+    }
+
+    #[test]
+    fn what_became_of_queries_over_tcp_is_in_the_silence() {
+        let lost = |refused, closed| Losses { refused, closed, ..Losses::default() };
+        for (lost, what) in [
+            (lost(0, 0), "nothing came"),
+            (lost(1, 9), "the connection was refused"),
+            (lost(0, 1), "the server ended the connection"),
+        ] {
+            let text = text_of(&Summary { truncated: 9, lost, ..of_a_rate() });
+            assert!(text.contains(&format!("9 answers over UDP were truncated, and over TCP {what}: check")), "{text}");
+        }
+        // As many connections were ended as were refused: nothing is there.
+        let text = text_of(&Summary { lost: lost(5, 5), unreachable: 2, ..of_a_rate() });
+        assert!(text.contains("and 7 times the network reported that nothing is there"), "{text}");
+    }
+
+    #[test]
+    fn a_note_comes_only_above_its_limit() {
+        let clean = || Summary { answered: 1_000, clients: 16, sending_ns: 1_000_000_000, ..of_a_rate() };
+        let losses = |truncated, answered| Summary { truncated, answered, ..clean() };
+        let refused = |count, wrong| Summary {
+            rcodes: [("REFUSED", count)].into(),
+            wrong: WrongAnswers { rcode: wrong, ..WrongAnswers::default() },
+            ..clean()
+        };
+        for (below, above, part) in [
+            (
+                Summary { cpu_wait_ns: 50_000_000, ..clean() },
+                Summary { cpu_wait_ns: 51_000_000, ..clean() },
+                "but had no CPU, for 5 % of the time",
+            ),
+            (
+                Summary { lag_ns: Distribution { p99: 1_000_000, ..Distribution::default() }, ..clean() },
+                Summary { lag_ns: Distribution { p99: 1_000_001, ..Distribution::default() }, ..clean() },
+                "queries were sent up to 1.00 ms late (p99): the instrument lacked CPU; lower --rate",
+            ),
+            (
+                Summary { model: "closed", busy_share: 0.98, ..clean() },
+                Summary { model: "closed", busy_share: 0.99, ..clean() },
+                "the instrument had no idle time",
+            ),
+            (
+                Summary { waited_for_stream: 1, clients: 65_536, ..clean() },
+                Summary { waited_for_stream: 1, clients: 40_000, ..clean() },
+                "Use --clients 65536 or more",
+            ),
+            (losses(500, 1_000), losses(501, 1_000), "50 % of the answers are truncated: clients then ask"),
+            (
+                losses(900, 900),
+                losses(899, 899),
+                "100 % of the answers are truncated, and 10 % of the queries have none: the server seems to limit",
+            ),
+            (refused(500, 0), refused(501, 0), "most answers are REFUSED"),
+            (refused(501, 10), refused(506, 10), "most answers are REFUSED"),
+            (
+                Summary { clients: 2, model: "closed", ..clean() },
+                Summary { clients: 1, model: "ramp", ..clean() },
+                "all queries came from one client",
+            ),
+            (
+                Summary { truncated: 1_000, transport: TransportKind::Tcp, ..clean() },
+                Summary { truncated: 1_000, ..clean() },
+                "100 % of the answers are truncated: clients then ask again over TCP",
+            ),
+        ] {
+            assert!(!text_of(&below).contains(part), "{part}: {}", text_of(&below));
+            assert!(text_of(&above).contains(part), "{part}: {}", text_of(&above));
+        }
+    }
+
+    #[test]
+    fn each_count_of_what_was_lost_here_has_a_note() {
+        let clean = || Summary { answered: 1_000, clients: 16, sending_ns: 1_000_000_000, ..of_a_rate() };
+        let unmatched = UnmatchedResponses { incomplete: 1, ..UnmatchedResponses::default() };
+        for (summary, part) in [
+            (Summary { unmatched, ..clean() }, "1 answers were too short for the number of records"),
+            (Summary { intervals_lost: 1, ..clean() }, "1 intervals are missing from --out"),
+            (Summary { datagrams_dropped: 1, ..clean() }, "1 datagrams came and were dropped by this host"),
+            (Summary { wrong_matches_max: 1, ..clean() }, "at most 1 answers belong to an earlier query"),
+        ] {
+            assert!(text_of(&summary).contains(part), "{part}: {}", text_of(&summary));
+        }
     }
 
     #[test]

@@ -182,3 +182,101 @@ fn a_loss_of_every_rate_counts_neither_as_loss_nor_in_the_percentile() {
     assert_eq!((judged(3, 0.003), judged(30, 0.03), judged(40, 0.03)), ((true, true), (true, true), (false, true)));
     assert_eq!(judged(1_000, 0.0), (false, false), "no answer was in time");
 }
+
+/// A rate is doubled until it does not hold; then the gap is halved until it is narrow enough.
+#[test]
+fn rates_are_tried_in_a_known_order() {
+    let once = RampSettings { precision: 0.25, repeats: 1, ..SETTINGS };
+    for (settings, capacity_qps, expected, capacity) in [
+        (once, 3_000.0, vec![1_000, 2_000, 4_000, 2_828, 3_364], Some(2_828)),
+        (
+            RampSettings { precision: 0.18, ..once },
+            3_000.0,
+            vec![1_000, 2_000, 4_000, 2_828, 3_364, 3_084],
+            Some(2_828),
+        ),
+        (once, 600.0, vec![1_000, 1_000, 500, 707, 595], Some(595)),
+        (RampSettings { max_qps: 2_500.0, ..once }, 9_000.0, vec![1_000, 2_000, 2_500], Some(2_500)),
+        (RampSettings { max_qps: 1_000.0, ..once }, 9_000.0, vec![1_000], Some(1_000)),
+        (RampSettings { max_qps: 500.0, ..once }, 9_000.0, vec![500], Some(500)),
+        // The first try does not count, and below one query a second there is nothing to search.
+        (RampSettings { start_qps: 3.0, ..once }, 0.0, vec![3, 3, 2], None),
+        (RampSettings { start_qps: 4.0, ..once }, 0.0, vec![4, 4, 2, 1], None),
+    ] {
+        let (search, tries) = search(settings, |rate_qps, _| rate_qps <= capacity_qps);
+        assert_eq!(tries.iter().map(|qps| qps.round() as u64).collect::<Vec<_>>(), expected);
+        assert_eq!(search.capacity_qps().map(|qps| qps.round() as u64), capacity);
+    }
+}
+
+/// A rate is tried until the majority of all its tries is known.
+#[test]
+fn the_majority_of_the_tries_decides() {
+    let settings = RampSettings { max_qps: 1_000.0, repeats: 3, ..SETTINGS };
+    for (results, repeats, holds) in [
+        ("hh", "01", true),
+        ("hfh", "012", true),
+        ("hff", "012", false),
+        // The first try of all does not count if it fails.
+        ("fhh", "012", true),
+        ("fhfh", "0123", true),
+        ("ffhf", "0123", false),
+        ("fff", "012", false),
+    ] {
+        let (mut search, mut found) = (Search::new(settings), String::new());
+        for result in results.chars() {
+            let (rate_qps, repeat) = search.next().unwrap();
+            assert_eq!(rate_qps, 1_000.0, "{results}");
+            found += &repeat.to_string();
+            search.tried(tried(result == 'h'));
+        }
+        assert_eq!((found.as_str(), search.capacity_qps().is_some()), (repeats, holds), "{results}");
+        assert_eq!(search.next().map(|(rate_qps, _)| rate_qps), (!holds).then_some(500.0), "{results}");
+    }
+}
+
+#[test]
+fn a_loss_exceeds_another_from_eleven_lost_queries_on() {
+    let loss = |lost| Loss { lost, sent: 10_000 };
+    assert_eq!([10, 11].map(|lost| loss(lost).exceeds(loss(0))), [false, true]);
+    assert_eq!([47, 48].map(|lost| loss(100 + lost).exceeds(loss(100))), [false, true]);
+    assert_eq!([(1, 4), (0, 0), (3, 3)].map(|(lost, sent)| Loss { lost, sent }.share()), [0.25, 0.0, 1.0]);
+}
+
+/// Whether a rate of 1,000 holds, and whether the instrument failed.
+fn judged_as(change: impl FnOnce(&mut Measured)) -> (bool, bool) {
+    let limits = RampLimits { loss_share: 0.001, percentile: 99.0, latency_ns: 10 * MS };
+    let mut seen = measured(0);
+    change(&mut seen);
+    let step = judge(&seen, 1_000_000_000, limits, Try { rate_qps: 1_000.0, repeat: 0 }, 0.0);
+    (step.holds, step.instrument_failed)
+}
+
+#[test]
+fn a_rate_holds_within_all_its_limits() {
+    let lag = |ns| move |seen: &mut Measured| seen.lag_times.record(ns).unwrap();
+    let latency = |ns, count| move |seen: &mut Measured| seen.due_times.record_n(ns, count).unwrap();
+    assert_eq!(judged_as(|_| ()), (true, false));
+    assert_eq!(judged_as(|seen| seen.sent = 990), (true, false), "99 % were sent in time");
+    assert_eq!(judged_as(|seen| seen.sent = 989), (false, true));
+    assert_eq!(judged_as(|seen| seen.sending_ns = 1_010_101_010), (true, false));
+    assert_eq!(judged_as(|seen| seen.sending_ns = 1_020_000_000), (false, true));
+    assert_eq!(judged_as(|seen| seen.sending_ns = 1), (true, false), "the period lasted a second all the same");
+    assert_eq!([9_900_000, 10_100_000].map(|ns| judged_as(lag(ns))), [(true, false), (false, true)]);
+    assert_eq!([9_900_000, 10_100_000].map(|ns| judged_as(latency(ns, 11))), [(true, false), (false, false)]);
+    assert_eq!(judged_as(latency(10_100_000, 10)), (true, false), "99 % came in time");
+    assert_eq!([1, 2].map(|lost| judged(lost, 0.0)), [(true, true), (false, true)]);
+    // Who is late because answers are missing has not failed itself.
+    assert_eq!(judged_as(|seen| (seen.sent, seen.timeouts) = (900, 500)), (false, false));
+}
+
+#[test]
+fn a_step_has_what_was_measured() {
+    let limits = RampLimits { loss_share: 0.5, percentile: 50.0, latency_ns: 10 * MS };
+    let seen = Measured { busy_share: 0.25, sending_ns: 2_000_000_000, ..measured(100) };
+    let step = judge(&seen, 1_000_000_000, limits, Try { rate_qps: 500.0, repeat: 2 }, 0.0);
+    assert_eq!((step.repeat, step.rate_qps, step.sent_qps, step.answered_qps), (2, 500.0, 500.0, 450.0));
+    assert_eq!((step.loss_share, step.busy_share, step.lag_p99_ns), (0.1, 0.25, 0));
+    assert_eq!([step.p50_ns / 10_000, step.p99_ns / 1_000_000, step.p99_9_ns / 1_000_000], [100, 1_000, 1_000]);
+    assert!(step.holds && step.holds_but_for_loss && !step.instrument_failed);
+}

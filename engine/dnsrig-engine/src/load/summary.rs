@@ -325,4 +325,47 @@ mod tests {
         assert_eq!(LoopBound::of(&closed(0, 100)), None);
         assert_eq!(LoopBound::of(&Summary { model: "rate", ..closed(32_160, 97) }), None);
     }
+
+    /// Of 19 s of all outstanding queries, ten took the timeout of a second, and 90 a tenth of it. Queries that were
+    /// lost or had a wrong answer are recorded at the limit, and kept no place.
+    #[test]
+    fn the_bound_is_as_it_is_computed_by_hand() {
+        let bound = |lost: u64, wrong: u64| {
+            let mean = (19.0 + (lost + wrong) as f64) / (100 + lost + wrong) as f64 * 1e9;
+            LoopBound::of(&Summary {
+                lost: Losses { reset: lost, ..Losses::default() },
+                wrong: WrongAnswers { rrset: wrong, ..WrongAnswers::default() },
+                sent_latency_ns: Distribution { mean, ..Distribution::default() },
+                ..closed(90, 10)
+            })
+        };
+        for (lost, wrong) in [(0, 0), (5, 0), (0, 7), (3, 4)] {
+            let LoopBound { waiting_share, qps_without_loss } = bound(lost, wrong).unwrap();
+            assert!((waiting_share - 10.0 / 19.0).abs() < 1e-9, "{lost} {wrong}: {waiting_share}");
+            assert!((qps_without_loss - 19.0).abs() < 1e-6, "{lost} {wrong}: {qps_without_loss}");
+        }
+        // A tenth of the time is not reported, and more is.
+        let waiting =
+            |mean| Summary { sent_latency_ns: Distribution { mean, ..Distribution::default() }, ..closed(9, 1) };
+        assert_eq!([1.01e9, 0.99e9].map(|mean| LoopBound::of(&waiting(mean)).is_some()), [false, true]);
+        assert_eq!(LoopBound::of(&Summary { duration_s: 0.0, ..waiting(0.5e9) }), None);
+    }
+
+    #[test]
+    fn a_summary_has_the_counts_and_the_names_of_rcodes() {
+        let mut counts = Counts { due: 10, sent: 7, answered: 4, timeouts: 3, bytes_sent: 70, ..Counts::default() };
+        (counts.rcodes[0], counts.rcodes[3], counts.unreachable, counts.truncated) = (3, 1, 2, 5);
+        let mut series = Series::default();
+        series.due.record(1_000).unwrap();
+        let mut summary = Summary::default();
+        summary.fill(&counts, &series);
+        assert_eq!((summary.due, summary.sent, summary.unsent, summary.answered), (10, 7, 3, 4));
+        assert_eq!((summary.timeouts, summary.unreachable, summary.truncated, summary.bytes_sent), (3, 2, 5, 70));
+        assert_eq!(summary.rcodes, [("NOERROR", 3), ("NXDOMAIN", 1)].into());
+        assert_eq!((summary.latency_ns.count, summary.sent_latency_ns.count), (1, 0));
+        assert!(summary.handshake_ns.is_none());
+        let model = Model::Outstanding(5);
+        summary.set_period(Period { model, start_ns: 1_000_000_000, end_ns: 3_500_000_000, seed: 1 });
+        assert_eq!((summary.start_ns, summary.end_ns, summary.duration_s), (1_000_000_000, 3_500_000_000, 2.5));
+    }
 }

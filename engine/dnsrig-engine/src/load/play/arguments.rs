@@ -298,3 +298,102 @@ impl Arguments {
 fn parse_speed(text: &str) -> Result<f64, String> {
     parse_number(text, 0.001..=100_000.0, "a factor")
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        play: Arguments,
+    }
+
+    fn parse(words: &str) -> Result<Arguments, String> {
+        let words = format!("play clients.stream --server 127.0.0.1 {words}");
+        CommandLine::try_parse_from(words.split_whitespace()).map(|line| line.play).map_err(|error| error.to_string())
+    }
+
+    fn header(queries: u64, clients: u64, duration_ns: i64) -> Header {
+        Header { queries, clients, duration_ns, ..Header::default() }
+    }
+
+    const S: i64 = 1_000_000_000;
+
+    #[test]
+    fn a_stream_is_played_up_to_its_last_query_or_for_as_long_as_is_asked() {
+        for (words, sending_ns, mean_qps) in [
+            ("", 10 * S + 1, 100.0),
+            ("--speed 2", 5 * S + 1, 200.0),
+            ("--speed 0.5", 20 * S + 1, 50.0),
+            ("--duration 10s", 10 * S, 100.0),
+            ("--duration 9s --speed 2", 5 * S + 1, 200.0),
+            ("--duration 4s --speed 2", 4 * S, 200.0),
+            ("--speed 20", S / 2 + 1, 1_000.0),
+        ] {
+            let (arguments, header) = (parse(words).unwrap(), header(1_000, 10, 10 * S));
+            assert_eq!((arguments.sending_ns(&header), arguments.mean_qps(&header)), (sending_ns, mean_qps), "{words}");
+        }
+    }
+
+    #[test]
+    fn ports_have_tables_for_four_times_what_is_outstanding_on_average() {
+        for (words, mean_qps, expected) in [
+            ("", 1_000, Ok((256, 256))),
+            ("--threads 3", 1_000, Ok((85, 256))),
+            ("", 1_000_000, Ok((256, 65_536))),
+            ("--threads 2 --ports 512", 100_000, Ok((256, 4_096))),
+            ("--ports 1", 10_000, Ok((1, 65_536))),
+            ("--ports 1 --timeout 1s", 4_000, Ok((1, 32_768))),
+            ("--ports 1", 1_000_000, Err("the queries outstanding at a time: use --ports 62 or more")),
+            ("--ports 3 --threads 4", 1_000, Err("--threads, each of which needs one: use --ports 4 or more")),
+        ] {
+            let header = header(10 * mean_qps, 10, 10 * S);
+            let found = parse(words).unwrap().ports(&header).map_err(|failure| failure.sentence);
+            match (found, expected) {
+                (Err(sentence), Err(part)) => assert!(sentence.contains(part), "{words}: {sentence}"),
+                (found, expected) => assert_eq!(found, expected.map_err(str::to_owned), "{words}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_has_to_fit_its_server_and_its_clients() {
+        let clients_from = |prefix: &str| format!("--clients-from {prefix}");
+        for (words, header, authority, refused) in [
+            (String::new(), header(1_000, 10, 10 * S), Authority::Vouched, None),
+            (String::new(), header(1_010, 10, 10 * S), Authority::Vouched, Some("has 101 queries per second")),
+            ("--speed 1".into(), header(1_010, 10, 10 * S), Authority::Vouched, None),
+            (String::new(), header(1_010, 10, 10 * S), Authority::Rig, None),
+            (String::new(), header(0, 0, 0), Authority::Rig, Some("clients.stream has no queries")),
+            (clients_from("127.1.0.0/30"), header(9, 2, S), Authority::Rig, None),
+            (clients_from("127.1.0.0/30"), header(9, 3, S), Authority::Rig, Some("for 3 clients: give a /29")),
+            (clients_from("127.0.0.0/24"), header(9, 2, S), Authority::Rig, Some("within --clients-from 127.0.0.0/24")),
+            (clients_from("fd00::/64"), header(9, 2, S), Authority::Rig, Some("different address families")),
+            (clients_from("fd00::/64 --proxy-protocol"), header(9, 2, S), Authority::Rig, None),
+            ("--timeout 2s --interval 10ms".into(), header(9, 2, S), Authority::Rig, Some("more than 100 intervals")),
+        ] {
+            let checked = parse(&words).unwrap().check(&header, authority).err().map(|failure| failure.sentence);
+            assert_eq!(checked.is_some(), refused.is_some(), "{words}: {checked:?}");
+            assert!(checked.unwrap_or_default().contains(refused.unwrap_or_default()), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_server_has_a_port_for_each_transport() {
+        let ports = |words: &str| {
+            let arguments = parse(words).unwrap();
+            Transport::ALL.map(|transport| arguments.server_over(transport).port())
+        };
+        assert_eq!(ports(""), [53, 53, 853, 443, 853]);
+        assert_eq!(ports("--dot-port 1 --doh-port 2 --doq-port 3"), [53, 53, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_speed_has_limits() {
+        assert_eq!(["0.001", "100000"].map(|text| parse_speed(text).ok()), [Some(0.001), Some(100_000.0)]);
+        assert_eq!(["0.0009", "100001", "0"].map(|text| parse_speed(text).ok()), [None; 3]);
+    }
+}
