@@ -420,4 +420,61 @@ mod tests {
         let outcome = collection.finish();
         assert_eq!((outcome.intervals_lost, outcome.counts.due), (0, 3));
     }
+
+    /// The counts of threads are added up, and of their times and priorities the worst counts.
+    #[test]
+    fn the_ends_of_all_threads_make_the_outcome() {
+        let end = |count, sending_ns, cpu_wait_ns, priority| {
+            let mut lifetimes_us = dnsrig_core::stats::times();
+            lifetimes_us.record(count).unwrap();
+            PeriodEnd {
+                connections: vec![Connections { attempted: count, ..Connections::default() }],
+                datagrams_dropped: 10 * count,
+                lifetimes_us: Some(lifetimes_us),
+                sending_ns,
+                priority,
+                cpu_wait_ns,
+                rest: Some(Box::new(interval(0, count))),
+                intervals: count,
+                clients: None,
+                rows: Some(Rows::new(1, 0)),
+                wrong: Vec::new(),
+            }
+        };
+        let mut collection = Collection::new(&[1, 1]);
+        collection.end(0, end(1, 5, 70, Priority::RealTime));
+        collection.end(1, end(2, 4, 80, Priority::Ordinary));
+        let outcome = collection.finish();
+        assert_eq!((outcome.connections().attempted, outcome.datagrams_dropped, outcome.counts.due), (3, 30, 3));
+        assert_eq!((outcome.sending_ns, outcome.cpu_wait_ns, outcome.priority), (5, 80, Priority::Ordinary));
+        assert_eq!((outcome.lifetimes_us.unwrap().len(), outcome.rows.len(), outcome.intervals_lost), (2, 2, 1));
+    }
+
+    #[test]
+    fn clients_are_numbered_over_all_threads_and_the_busiest_thread_counts() {
+        let of = |answered: &[u32], busy_ns| {
+            let client = |answered: &u32| ClientCounts { answered: *answered, ..ClientCounts::default() };
+            let mut given = interval(0, 1);
+            (given.clients, given.busy_ns) = (answered.iter().map(client).collect(), busy_ns);
+            given
+        };
+        let mut collection = Collection::new(&[2, 3, 1]);
+        assert!(collection.add(1, &of(&[3, 4, 5], 30)).is_none() && collection.add(2, &of(&[6], 10)).is_none());
+        let whole = collection.add(0, &of(&[1, 2], 20)).unwrap();
+        assert_eq!(whole.clients.iter().map(|client| client.answered).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!((whole.busy_ns, whole.counts.due), (30, 3));
+        assert_eq!(collection.clients.iter().map(|client| client.answered).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(collection.finish().busy_ns, 30);
+    }
+
+    #[test]
+    fn a_thread_is_busy_for_a_share_of_the_period_or_of_its_sending() {
+        for (busy_ns, sending_ns, end_ns, share) in
+            [(50, 80, 200, 0.5), (50, 200, 200, 0.25), (500, 80, 200, 1.0), (0, 0, 100, 0.0), (1, 0, 100, 1.0)]
+        {
+            let model = crate::load::arrivals::Model::Outstanding(1);
+            let outcome = Outcome { busy_ns, sending_ns, ..Outcome::default() };
+            assert_eq!(outcome.busy_share(Period { model, start_ns: 100, end_ns, seed: 1 }), share, "{busy_ns}");
+        }
+    }
 }

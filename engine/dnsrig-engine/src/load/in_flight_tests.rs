@@ -453,3 +453,81 @@ proptest! {
         prop_assert_eq!([counts.answered, counts.unmatched.late], expected);
     }
 }
+
+/// A query that its connection did not take counts as sent when it was due, and as unanswered at the limit.
+#[test]
+fn a_query_that_never_left_is_a_timeout_of_its_client() {
+    for (named, client) in [(None, 0), (Some(1), 1)] {
+        let mut in_flight = in_flight(2, 4);
+        in_flight.rows = Some(Rows::new(4, 0));
+        in_flight.time_out(Due { client: named, ..due(7 * MS) });
+        let interval = in_flight.interval_stats.at(0);
+        let counts = interval.counts;
+        assert_eq!((counts.due, counts.sent, counts.timeouts, counts.bytes_sent), (1, 1, 1, 0));
+        let of_client = interval.clients[client];
+        assert_eq!((of_client.unanswered, of_client.sum_ns, of_client.max_ns), (1, TIMEOUT_NS, TIMEOUT_NS));
+        assert_eq!(interval.clients[1 - client].unanswered, 0);
+        assert_eq!(interval.series.lag.max(), 0);
+        assert_eq!(sums_ms(&mut in_flight), [100, 100, 100]);
+        let rows = in_flight.rows.take().unwrap();
+        let [row] = rows.all() else { panic!("{:?}", rows.all()) };
+        let expected = (7 * MS, 7 * MS, TIMEOUT_NS, RowOutcome::Timeout);
+        assert_eq!((row.due_ns, row.sent_ns, row.latency_ns, row.outcome), expected);
+    }
+}
+
+/// Sending takes 20 µs a query at most, unless the thread was held up.
+#[test]
+fn who_takes_long_to_send_was_held_up() {
+    for (took_ns, count, held_ns) in
+        [(20_000, 1, 0), (20_001, 1, 20_001), (60_000, 3, 0), (60_001, 3, 60_001), (0, 0, 0), (1, 0, 1)]
+    {
+        let sending = Sending { began_ns: 5 * MS, ended_ns: 5 * MS + took_ns };
+        assert_eq!(sending.held_ns(count), held_ns, "{count} in {took_ns} ns");
+    }
+}
+
+/// Of many clients, 4,096 are looked at for timeouts in a row.
+#[test]
+fn timeouts_of_many_clients_are_seen_in_turn() {
+    let mut in_flight = in_flight(4_100, 4);
+    (0..4_100).for_each(|client| drop(send(&mut in_flight, client, 0, 0)));
+    assert_eq!(in_flight.expire(TIMEOUT_NS - 1), 0);
+    assert_eq!((in_flight.expire(TIMEOUT_NS), in_flight.outstanding()), (4_096, 4));
+    assert_eq!((in_flight.expire(TIMEOUT_NS), in_flight.outstanding()), (4, 0));
+}
+
+#[test]
+fn icmp_errors_and_foreign_datagrams_are_counted() {
+    let mut in_flight = in_flight(1, 4);
+    in_flight.count_unreachable(0, 3);
+    in_flight.count_unreachable(MS, 4);
+    in_flight.count_unexpected(MS);
+    in_flight.count_established(MS, 3 * MS);
+    in_flight.count_busy(0, 5);
+    in_flight.count_busy(MS, 6);
+    let interval = in_flight.interval_stats.at(0);
+    assert_eq!((interval.counts.unreachable, interval.counts.unmatched.unexpected, interval.busy_ns), (7, 1, 11));
+    assert_eq!((interval.series.handshake.len(), (interval.series.handshake.mean() / 1e6).round()), (1, 2.0));
+}
+
+/// What is sent again adds to the bytes of its query, and to nothing else.
+#[test]
+fn the_bytes_of_queries_and_answers_add_up() {
+    let mut in_flight = in_flight(2, 4);
+    in_flight.asking_again = 1;
+    let query = send(&mut in_flight, 0, 0, 0);
+    let mut truncated = answer_to(&query);
+    truncated[2] |= 2;
+    assert!(in_flight.answer(0, &truncated, 50, MS));
+    assert_eq!((in_flight.to_ask_again(), in_flight.ask_again().is_some()), (1, true));
+    in_flight.asked_again(false);
+    assert_eq!((in_flight.to_ask_again(), in_flight.ask_again().is_some()), (1, true));
+    let again = send(&mut in_flight, 1, 0, 2 * MS);
+    in_flight.asked_again(true);
+    assert_eq!((in_flight.to_ask_again(), in_flight.outstanding()), (0, 1));
+    assert!(in_flight.answer(1, &answer_to(&again), 300, 3 * MS));
+    let counts = counts(&mut in_flight);
+    assert_eq!((counts.sent, counts.bytes_sent, counts.bytes_received), (1, 40, 350));
+    assert_eq!((counts.due, counts.truncated, counts.answered), (1, 1, 1));
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::load::expect::judge::WrongKind;
 use dnsrig_core::stats::TIME_MAX_NS;
 use dnsrig_net::connection::CloseReason;
 
@@ -132,4 +133,63 @@ fn an_interval_of_an_hour_has_a_bounded_number_of_bins() {
     let mut hour = Bins::new(3_600_000_000_000);
     assert!(hour.bins.len() <= BINS_MAX as usize);
     assert!(hour.at(3_599_999_999_999).is_some() && hour.at(3_700_000_000_000).is_none());
+}
+
+/// Who asks for the end before the start gets a period of a nanosecond.
+#[test]
+fn a_period_has_a_nanosecond_at_least() {
+    let mut interval_stats = interval_stats();
+    interval_stats.cut(99 * SECOND);
+    assert_eq!(interval_stats.intervals(), 1);
+    interval_stats.answer_came(100 * SECOND);
+    interval_stats.answer_came(100 * SECOND + 1);
+    assert_eq!(used(&interval_stats.complete(i64::MAX).unwrap()), [(0.0, 0, 1)]);
+    assert!(interval_stats.complete(i64::MAX).is_none());
+}
+
+#[test]
+fn a_period_has_as_many_intervals_as_begin_in_it() {
+    for (end_ns, intervals) in [(1, 1), (9, 1), (10, 1), (11, 2), (20, 2), (21, 3)] {
+        let mut interval_stats = IntervalStats::new(100, 100 + end_ns, 10, 1);
+        assert_eq!(interval_stats.intervals(), intervals, "{end_ns}");
+        // What comes before the first or after the last belongs to these.
+        assert_eq!(interval_stats.at(0).number, 0);
+        assert_eq!(interval_stats.at(1_000).number, intervals - 1, "{end_ns}");
+    }
+    let mut interval_stats = IntervalStats::new(100, 130, 10, 1);
+    assert_eq!([100, 109, 110, 119, 120].map(|time_ns| interval_stats.at(time_ns).number), [0, 0, 1, 1, 2]);
+}
+
+/// Up to 16,384 bins of 10 ms; a longer interval has longer ones.
+#[test]
+fn bins_are_as_long_as_the_interval_makes_them() {
+    let count = |interval_ns| Bins::new(interval_ns).bins.len();
+    assert_eq!([1, 10_000_000, 10_000_001, 20_000_000].map(count), [1, 1, 2, 2]);
+    let most_ns = 16_384 * 10_000_000;
+    assert_eq!([most_ns, most_ns + 1, 2 * most_ns].map(count), [16_384, 16_384, 16_384]);
+    let mut bins = Bins::new(20_000_000);
+    for into_ns in [0, 9_999_999, 10_000_000] {
+        bins.at(into_ns).unwrap().sent += 1;
+    }
+    assert!(bins.at(20_000_000).is_none());
+    assert_eq!(bins.used().map(|(into_ns, bin)| (into_ns, bin.sent)).collect::<Vec<_>>(), [(0, 2), (10_000_000, 1)]);
+}
+
+/// Every query that ended counts once, by how it ended.
+#[test]
+fn each_end_of_a_query_is_counted() {
+    let wrong = End::Wrong { kind: WrongKind::Empty, rcode: 3, truncated: true, authenticated: true };
+    let ends = [ANSWERED, wrong, wrong, End::Timeout, End::Lost(CloseReason::Closed)];
+    let mut interval_stats = interval_stats();
+    for end in ends {
+        interval_stats.sent(100 * SECOND, 100 * SECOND, 40);
+        interval_stats.end(0, ended(100 * SECOND, 100 * SECOND, 101 * SECOND, end));
+    }
+    interval_stats.given_up(100 * SECOND);
+    interval_stats.truncated(0, 100 * SECOND);
+    let counts = interval_stats.complete(i64::MAX).unwrap().counts;
+    assert_eq!((counts.due, counts.sent, counts.bytes_sent), (6, 5, 200));
+    assert_eq!((counts.answered, counts.wrong.empty, counts.timeouts, counts.lost.closed), (1, 2, 1, 1));
+    assert_eq!((counts.truncated, counts.authenticated, counts.rcodes[0], counts.rcodes[3]), (3, 2, 1, 2));
+    assert_eq!(counts.unanswered(), 2);
 }

@@ -308,6 +308,38 @@ mod tests {
         assert_eq!(lateness.unanswered(in_burst, limit_ns), 5 * MS);
     }
 
+    /// With more than 256 peaks every second one is dropped, and the one that stays takes its lateness.
+    #[test]
+    fn of_many_peaks_none_is_forgotten_too_early() {
+        let mut lateness = Lateness::new(1);
+        let late = |number: i64| (1_000 - number) * MS;
+        let marks: Vec<_> = (1..=300).map(|number| lateness.sent(0, 0, late(number))).collect();
+        for (number, mark) in (1..).zip(marks) {
+            // It is the fastest answer, so it waited for no other query.
+            assert_eq!(lateness.answered(0, mark, 0, MS), MS);
+            let next = lateness.sent(0, 0, 0);
+            let expected = match number {
+                300 => 0,
+                // The second of a pair was dropped if there were 256, and with it the place of the first.
+                1..256 if number % 2 == 1 => late(number),
+                _ => late(number + 1),
+            };
+            assert_eq!(next.excess_ns, expected, "behind {number}");
+        }
+    }
+
+    /// Lateness below a thousandth of the limit makes no difference.
+    #[test]
+    fn a_lateness_that_nobody_would_see_changes_nothing() {
+        for (excess_ns, expected_ns) in [(0, 1_000_000), (1_000, 1_000_000), (1_001, 7)] {
+            let mut lateness = Lateness::new(1);
+            lateness.sent(0, excess_ns, 0);
+            let mark = lateness.sent(0, 0, 0);
+            lateness.fastest_ns = 7;
+            assert_eq!(lateness.unanswered(mark, 1_000_000), expected_ns, "{excess_ns}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -381,3 +381,108 @@ pub fn write_rows(path: &Path, threads: &[Rows]) -> Result<u64, Failure> {
     rows::write(path, columns, threads.iter().flat_map(|rows| rows.all().iter().copied()))?;
     Ok(threads.iter().map(|rows| rows.dropped).sum())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use dnsrig_core::rows::{Batch, RowReader};
+
+    use super::*;
+    use crate::load::{
+        arrivals::Model,
+        interval_stats::{Ended, IntervalStats},
+    };
+
+    const MS: i64 = 1_000_000;
+    const PERIOD: Period = Period { model: Model::Outstanding(1), start_ns: 100 * MS, end_ns: 125 * MS, seed: 1 };
+    const ANSWERED: End = End::Answered { rcode: 0, truncated: true, authenticated: false };
+
+    fn rows(folder: &Path, name: &str) -> Batch {
+        let bytes = fs::read(folder.join(name)).unwrap();
+        let mut batches = RowReader::new(&bytes).unwrap().map(Result::unwrap);
+        let mut all = batches.next().unwrap();
+        batches.for_each(|batch| all.append(batch));
+        all
+    }
+
+    /// A period of 25 ms in intervals of 20 ms. Of the generator's clients, which begin with the number 10, the first
+    /// has one answer, the second none to one query, and the third does not ask.
+    #[test]
+    fn a_file_has_each_interval_and_each_client_that_asked_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let anchor = Anchor { monotonic_ns: 90 * MS, realtime_ns: 5_000 * MS, anchor_error_ns: 0 };
+        let mut record = Record::create(folder.path(), anchor, PERIOD, 20 * MS, 10).unwrap();
+        let mut stats = IntervalStats::new(PERIOD.start_ns, PERIOD.end_ns, 20 * MS, 3);
+        for (client, due_ns, ended_ns, end) in
+            [(0, 101 * MS, 103 * MS, ANSWERED), (1, 121 * MS, 124 * MS, End::Timeout)]
+        {
+            stats.sent(due_ns, due_ns + MS, 40);
+            stats.answer_came(ended_ns);
+            let (sent_ns, lower_ns) = (due_ns + MS, ended_ns - due_ns - MS);
+            stats.end(client, Ended { due_ns, sent_ns, ended_ns, lower_ns, end });
+        }
+        stats.at(101 * MS).busy_ns = 7;
+        while let Some(interval) = stats.complete(i64::MAX) {
+            record.write(&interval).unwrap();
+        }
+        record.finish(None, Segment::default()).unwrap();
+
+        let intervals = rows(folder.path(), INTERVALS);
+        let times = ["start_ns", "duration_ns", "busy_ns"].map(|name| intervals.values::<i64>(name).unwrap());
+        assert_eq!(times, [[100 * MS, 120 * MS], [20 * MS, 5 * MS], [7, 0]]);
+        let counted = |name: &str| intervals.values::<u64>(name).unwrap();
+        let names = ["due", "sent", "answered", "timeouts", "truncated", "wrong", "lost", "late"];
+        assert_eq!(names.map(counted), [[1, 1], [1, 1], [1, 0], [0, 1], [1, 0], [0, 0], [0, 0], [0, 0]]);
+
+        let clients = rows(folder.path(), CLIENTS);
+        let of_clients = |name: &str| clients.values::<u32>(name).unwrap();
+        assert_eq!(["client", "answered", "unanswered"].map(of_clients), [[10, 11], [1, 0], [0, 1]]);
+        let times = ["start_ns", "sum_ns", "max_ns"].map(|name| clients.values::<i64>(name).unwrap());
+        assert_eq!(times, [[100 * MS, 120 * MS], [2 * MS, 3 * MS], [2 * MS, 3 * MS]]);
+
+        let answers = rows(folder.path(), ANSWERS);
+        let times = ["time_ns", "first_ns", "last_ns"].map(|name| answers.values::<i64>(name).unwrap());
+        assert_eq!(times, [[100 * MS, 120 * MS], [103 * MS, 124 * MS], [103 * MS, 124 * MS]]);
+        let counted = |name: &str| answers.values::<u32>(name).unwrap();
+        assert_eq!(["sent", "answered"].map(counted), [[1, 1], [1, 1]]);
+
+        let log = fs::read_to_string(folder.path().join(LATENCY)).unwrap();
+        let begins: Vec<_> = log.lines().filter(|line| !line.starts_with('#')).map(begin).collect();
+        let of_interval = |times| ["due", "sent", "lower", "lag"].map(|tag| format!("Tag={tag},{times}"));
+        assert_eq!(begins, [of_interval("0.000,0.020"), of_interval("0.020,0.005")].concat(), "{log}");
+        assert!(log.contains("#[StartTime: 5.010 "), "{log}");
+    }
+
+    /// The first three fields of a line: tag, start and duration.
+    fn begin(line: &str) -> String {
+        line.splitn(4, ',').take(3).collect::<Vec<_>>().join(",")
+    }
+
+    /// A query that was never sent has neither a moment of sending nor a latency, nor a client if it could have been
+    /// any client's.
+    #[test]
+    fn a_row_has_what_is_known_of_its_query() {
+        let folder = tempfile::tempdir().unwrap();
+        let due = |number: u64, client| Due { at_ns: 10 * number as i64, client, query: 5, number };
+        let (mut one, mut other) = (Rows::new(4, 100), Rows::new(1, 200));
+        let source = Source::none();
+        let drafts = [(1, None), (2, Some(7)), (3, None), (4, None)];
+        let places = drafts.map(|(number, client)| one.draft(due(number, client), Some(2), &source));
+        for (place, end) in places.into_iter().zip([ANSWERED, End::Timeout]) {
+            one.sent(place, 50);
+            one.end(place, 90, end);
+        }
+        one.forget(places[2]);
+        other.unsent(due(5, None), &source);
+        other.unsent(due(6, None), &source);
+        assert_eq!(write_rows(&folder.path().join(QUERIES), &[one, other]).unwrap(), 1, "one had no room");
+        let found = rows(folder.path(), QUERIES);
+        assert_eq!(found.values::<u64>("number").unwrap(), [1, 2, 5]);
+        assert_eq!(found.values::<u64>("query").unwrap(), [5, 5, 5]);
+        assert_eq!(found.values::<i64>("due_ns").unwrap(), [10, 20, 50]);
+        assert_eq!(found.optional_values::<i64>("sent_ns").unwrap(), [Some(50), Some(50), None]);
+        assert_eq!(found.optional_values::<i64>("latency_ns").unwrap(), [Some(80), Some(70), None]);
+        assert_eq!(found.optional_values::<u32>("client").unwrap(), [Some(102), Some(7), None]);
+    }
+}

@@ -305,4 +305,62 @@ mod tests {
         // 6,000 were due, sent or not.
         assert_eq!(schedule.order(), Order { next: 7, count: 10 });
     }
+
+    #[test]
+    fn a_thread_wakes_for_a_query_and_for_a_check_every_millisecond() {
+        let (mut schedule, mut in_flight) = schedule();
+        assert!(schedule.is_check_due(i64::MIN), "a request to stop may have come before the start");
+        assert_eq!(schedule.check(0, false, &mut in_flight), 0);
+        assert_eq!([MS - 1, MS].map(|now_ns| schedule.is_check_due(now_ns)), [false, true]);
+        assert_eq!(schedule.due(0, &mut in_flight).len(), 1);
+        assert_eq!(schedule.idle_until_ns(0, 0), MS, "what could not be sent waits for no time");
+        schedule.sent(0, 3);
+        schedule.sent(1, 5);
+        assert_eq!((schedule.last_sent_ns(), schedule.unsent()), (5, None));
+        assert_eq!(schedule.check(9 * MS, false, &mut in_flight), 10 * MS);
+        assert_eq!([0, 50_000].map(|early_ns| schedule.idle_until_ns(9 * MS, early_ns)), [10 * MS, 10 * MS - 50_000]);
+    }
+
+    #[test]
+    fn a_period_is_over_at_its_end_and_what_is_not_sent_a_timeout_later_never_is() {
+        let (mut one, mut in_flight) = schedule();
+        one.check(500 * MS, true, &mut in_flight);
+        assert_eq!([500 * MS - 1, 500 * MS].map(|now_ns| one.is_over(now_ns, &in_flight)), [false, true]);
+        let (mut other, mut in_flight) = schedule();
+        other.due(0, &mut in_flight);
+        other.check(61 * SECOND - 1, false, &mut in_flight);
+        assert_eq!((in_flight.counts().due, other.is_over(61 * SECOND, &in_flight)), (0, false));
+        other.check(61 * SECOND, false, &mut in_flight);
+        assert_eq!((in_flight.counts().due, other.is_over(61 * SECOND, &in_flight)), (6_000, true));
+    }
+
+    /// News of an answer may come five milliseconds late, so that the interval before waits for as long.
+    #[test]
+    fn an_interval_of_a_closed_loop_waits_for_late_news() {
+        let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
+        let mut in_flight = InFlight::with_messages([query], 1, 256, SECOND);
+        let period = Period { model: Model::Outstanding(1), start_ns: 0, end_ns: 100 * MS, seed: 1 };
+        let alone = Part { thread: 0, threads: 1, segment: Segment::default() };
+        let order = Order { next: 0, count: 1 };
+        let mut schedule = SendSchedule::new(period, alone, order, SECOND, &mut in_flight);
+        assert!(schedule.is_closed_loop() && schedule.due(0, &mut in_flight).len() == 1);
+        schedule.sent(1, 0);
+        let checks = [50 * MS, 105 * MS - 1, 105 * MS].map(|now_ns| schedule.check(now_ns, false, &mut in_flight));
+        assert_eq!(checks, [45 * MS, 100 * MS - 1, i64::MAX]);
+    }
+
+    #[test]
+    fn so_many_queries_wait_for_their_clients_and_one_more_is_given_up() {
+        let (mut schedule, mut in_flight) = schedule();
+        for number in 1..=1_026 {
+            schedule.due(20 * SECOND, &mut in_flight);
+            schedule.set_aside(if number == 1_026 { Wait::Server } else { Wait::NoConnection }, &mut in_flight);
+            assert_eq!(in_flight.counts().due, (number - 1_024_i64).max(0).unsigned_abs(), "{number}");
+        }
+        let counts = in_flight.counts();
+        assert_eq!((counts.due, counts.sent, counts.timeouts), (2, 1, 1));
+        // All of them are tried, and what has waited for a whole timeout is given up.
+        let tried = schedule.try_aside(SECOND, &mut in_flight, |due, _| Ok::<_, ()>(due.at_ns == 10 * MS));
+        assert_eq!((tried, schedule.aside.len(), in_flight.counts().due), (Ok(1), 1_022, 3));
+    }
 }

@@ -272,7 +272,7 @@ fn read_exact(connection: &mut TcpStream, to: &mut [u8], deadline: Instant) -> i
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, sync::atomic::AtomicBool, sync::atomic::Ordering, thread};
+    use std::{net::TcpListener, path::Path, sync::atomic::AtomicBool, sync::atomic::Ordering, thread};
 
     use super::*;
     use crate::load::queries::{self, Made, file::Plan};
@@ -286,6 +286,86 @@ mod tests {
                 message[2] |= 0x80 | flags;
                 socket.send_to(&message[..length], peer).unwrap();
             }
+        }
+    }
+
+    /// Sockets of UDP and TCP with the same port.
+    fn on_both() -> (UdpSocket, TcpListener) {
+        loop {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            if let Ok(socket) = UdpSocket::bind(listener.local_addr().unwrap()) {
+                return (socket, listener);
+            }
+        }
+    }
+
+    /// The next message of a connection; none at its end.
+    fn next(stream: &mut TcpStream) -> Option<Vec<u8>> {
+        let mut length = [0; 2];
+        stream.read_exact(&mut length).ok()?;
+        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+        stream.read_exact(&mut message).ok().map(|()| message)
+    }
+
+    /// Answers over TCP, byte by byte, each time behind an answer to another question, until `is_over`. If it `closes`,
+    /// a connection has one answer. Returns the number of connections.
+    fn answer_tcp(listener: &TcpListener, closes: bool, is_over: &AtomicBool) -> usize {
+        let mut connections = 0;
+        loop {
+            let (mut stream, _) = listener.accept().unwrap();
+            if is_over.load(Ordering::Relaxed) {
+                return connections;
+            }
+            connections += 1;
+            stream.set_nodelay(true).unwrap();
+            while let Some(mut answer) = next(&mut stream) {
+                answer[2] |= 0x80;
+                let mut other = answer.clone();
+                other[13] ^= 1;
+                for message in [other, answer] {
+                    let framed = [&[0, message.len() as u8][..], &message].concat();
+                    framed.iter().for_each(|byte| stream.write_all(&[*byte]).unwrap());
+                }
+                if closes {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// If one of two answers is truncated, both servers are asked over TCP, on connections that stay unless the server
+    /// closes them.
+    #[test]
+    fn a_truncated_answer_is_asked_for_over_tcp() {
+        let text = &b"a.example A\nb.example A\n"[..];
+        let queries = queries::file::parse(text, Path::new("file"), &Plan::default(), Made::default()).unwrap();
+        for (closes, made) in [(false, 1), (true, 2)] {
+            let both = [on_both(), on_both()];
+            let servers = both.each_ref().map(|(socket, _)| socket.local_addr().unwrap());
+            let is_over = AtomicBool::new(false);
+            thread::scope(|scope| {
+                let is_over = &is_over;
+                for ((socket, _), flags) in both.iter().zip([TC, 0]) {
+                    scope.spawn(move || answer_udp(socket, flags, is_over));
+                }
+                let over_tcp =
+                    both.each_ref().map(|(_, listener)| scope.spawn(move || answer_tcp(listener, closes, is_over)));
+                let mut asking = Asking::new(servers, &queries, 1, Duration::from_secs(20), 0).unwrap();
+                let mut asked = Vec::new();
+                let each = |query, is_again: bool, answers: [Option<&[u8]>; 2]| {
+                    asked.push((query, is_again, answers.map(|answer| answer.map(is_truncated))));
+                    !is_again
+                };
+                assert!(!asking.run(&Stop::new(false).unwrap(), each).unwrap());
+                let (first, second) = ([Some(true), Some(false)], [Some(false); 2]);
+                asked.sort_unstable();
+                let expected = [(0, false, first), (0, true, second), (1, false, first), (1, true, second)];
+                assert_eq!(asked, expected);
+                is_over.store(true, Ordering::Relaxed);
+                drop(asking);
+                servers.iter().for_each(|server| drop(TcpStream::connect(server).unwrap()));
+                assert_eq!(over_tcp.map(|server| server.join().unwrap()), [made; 2]);
+            });
         }
     }
 

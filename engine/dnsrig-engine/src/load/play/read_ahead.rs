@@ -122,6 +122,43 @@ mod tests {
         due.map(|due| (due.number, due.at_ns, due.client.unwrap())).collect()
     }
 
+    /// Queries keep their transport, and begin connections where they did, unless the transport is chosen.
+    #[test]
+    fn each_query_goes_its_way_and_what_is_left_out_is_counted() {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let mut stream = StreamWriter::create(&path).unwrap();
+        let captured = [
+            (Transport::Udp, 0, 12),
+            (Transport::Tcp, NEW_CONNECTION, MESSAGE_BYTES_MAX),
+            (Transport::Dot, NEW_CONNECTION | RETRANSMISSION, 20),
+            (Transport::Tcp, 0, MESSAGE_BYTES_MAX + 1),
+        ];
+        for (transport, flags, length) in captured {
+            stream.push(Record { due_ns: 0, client: 0, transport, flags, message: &vec![0; length] }).unwrap();
+        }
+        stream.finish(0, None::<[std::net::Ipv6Addr; 0]>).unwrap();
+        let (udp, tcp, dot) = (Transport::Udp, Transport::Tcp, Transport::Dot);
+        for (wanted, retransmissions, expected, left_out) in [
+            (None, true, vec![(0, udp, true, false), (1, tcp, true, true), (2, dot, true, true)], 0),
+            (None, false, vec![(0, udp, true, false), (1, tcp, true, true)], 1),
+            (Some(udp), false, vec![(0, udp, false, false), (1, udp, false, false)], 1),
+            (Some(dot), false, vec![(0, dot, true, false), (1, dot, true, false)], 1),
+        ] {
+            let part = Part { thread: 0, threads: 1, segment: Segment::default() };
+            let (classes, transports) = (Classes::by_shares(0, &[], 1), vec![wanted]);
+            let selection = Selection { part, speed: 1.0, retransmissions, classes, transports };
+            let (skipped, (mut sender, receiver)) = (Skipped::default(), source::channel());
+            read_ahead(StreamReader::open(&path).unwrap(), &selection, &skipped, &mut sender).unwrap();
+            drop(sender);
+            let mut captured = Captured::new(receiver, MESSAGE_BYTES_MAX);
+            let ways = iter::from_fn(|| captured.take(0).map(|taken| (taken.number, captured.way(taken.place))));
+            let ways = ways.map(|(number, way)| (number, way.transport, way.asks_again, way.begins_connection));
+            assert_eq!(ways.collect::<Vec<_>>(), expected, "{wanted:?}");
+            let counts = [&skipped.retransmissions, &skipped.too_long].map(|count| count.load(Ordering::Relaxed));
+            assert_eq!(counts, [left_out, 1], "{wanted:?}");
+        }
+    }
+
     proptest! {
         #![proptest_config(inputs(20))]
 
