@@ -251,6 +251,13 @@ mod tests {
         assert!((9_200.0..10_400.0).contains(&mean_s), "{mean_s}");
     }
 
+    /// The TTL of a name is the same in every run: a stream is described today as it was yesterday.
+    #[test]
+    fn the_ttl_of_a_name_stays_what_it_was() {
+        let found = ["a.example", "www.example.org", "b.example", "."].map(|text| ttl_of_s(&name(text)));
+        assert_eq!(found, [515, 5_732, 1, 117]);
+    }
+
     /// A table that is read has what it writes.
     #[test]
     fn harmed_tables_are_read_as_they_are_written_again() {

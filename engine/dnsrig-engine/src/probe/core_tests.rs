@@ -311,3 +311,60 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_burst_is_ten_milliseconds_of_the_rate_and_sixteen_at_least() {
+    assert_eq!([1, 1_600, 1_699, 1_700, 100_000].map(burst), [16, 16, 16, 17, 1_000]);
+}
+
+/// While a server is silent, polls are apart by a 64th of the silence, between 1 and 100 ms.
+#[test]
+fn polls_of_a_silent_server_are_apart_by_a_part_of_the_silence() {
+    for (silence_ns, spacing_ns) in
+        [(5 * MS, 1_000_000), (64 * MS, MS), (640 * MS, 10 * MS), (3_200 * MS, 50 * MS), (60 * SECOND, 100 * MS)]
+    {
+        let mut core = Core::new(9, settings());
+        assert!(matches!(core.next(1), Action::Send { zone: 0, .. }));
+        let now_ns = 1 + silence_ns;
+        assert!(matches!(core.next(now_ns), Action::Send { zone: 1, .. }), "{silence_ns}");
+        assert_eq!(core.next(now_ns), Action::Wait { until_ns: now_ns + spacing_ns.min(2 * MS) });
+        let given_up_ns = now_ns + 2 * MS;
+        if spacing_ns > 2 * MS {
+            assert_eq!(core.next(given_up_ns), Action::Wait { until_ns: now_ns + spacing_ns });
+            assert_eq!(core.counts().timeouts, 2);
+        }
+    }
+}
+
+/// A server that answered within the last timeout has the whole timeout for each poll, and one more nanosecond makes it
+/// silent.
+#[test]
+fn a_server_that_answers_has_the_whole_timeout_and_the_window() {
+    let mut core = Core::new(9, Settings { window: 2, ..settings() });
+    let Action::Send { id, zone: 0 } = core.next(1) else { panic!("the first poll is due at once") };
+    assert!(!core.on_answer(2, id, Found::NotReady));
+    assert!([1, 2].iter().all(|zone| matches!(core.next(2), Action::Send { zone: sent, .. } if sent == *zone)));
+    assert_eq!(core.next(2), Action::Wait { until_ns: 2 + 250 * MS }, "two wait for an answer");
+    assert_eq!(core.next(1 + 250 * MS), Action::Wait { until_ns: 2 + 250 * MS });
+    assert!(matches!(core.next(2 + 250 * MS), Action::Send { zone: 3, .. }));
+    let Counts { polls, answered, timeouts, .. } = core.counts();
+    assert_eq!((polls, answered, timeouts), (4, 1, 2));
+    // Nothing was answered for longer than a timeout: a poll is given up after two milliseconds.
+    assert_eq!(core.next(3 + 250 * MS), Action::Wait { until_ns: 2 + 252 * MS });
+}
+
+#[test]
+fn each_zone_has_what_is_known_of_it() {
+    let mut core = Core::new(2, settings());
+    let Action::Send { id, zone: 0 } = core.next(5) else { panic!("the first poll is due at once") };
+    assert!(!core.on_answer(7, id, Found::NotReady));
+    let Action::Send { id, zone: 1 } = core.next(8) else { panic!("the next zone") };
+    assert!(core.on_answer(9, id, Found::Ready { serial: 77 }));
+    let known = |zone| {
+        let ZoneState { last_unseen_ns, seen, polls } = core.zone(zone);
+        (last_unseen_ns, seen, polls)
+    };
+    assert_eq!([known(0), known(1)], [(Some(5), None, 1), (None, Some((9, 77)), 1)]);
+    let Counts { polls, answered, seen, timeouts, unreachable, late } = core.counts();
+    assert_eq!((polls, answered, seen, timeouts, unreachable, late), (2, 2, 1, 0, 0, 0));
+}

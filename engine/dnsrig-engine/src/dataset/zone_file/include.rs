@@ -68,3 +68,27 @@ fn opened(path: &Path) -> io::Result<(File, PathBuf)> {
     let place = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     Ok((file, place))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Up to 10,000 files and 4 GiB are included, and not one file or byte more.
+    #[test]
+    fn files_and_bytes_are_included_up_to_their_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().canonicalize().unwrap();
+        for (name, bytes) in [("empty", 0), ("byte", 1), ("large", BYTES_MAX)] {
+            File::create(below.join(name)).unwrap().set_len(bytes).unwrap();
+        }
+        let includes = || Includes::new(Some(&below));
+        let refused = |includes: &mut Includes, name| includes.open(name, &below.join("zone"), 0).err();
+        let (mut many, mut much) = (includes(), includes());
+        assert!((0..FILES_MAX).all(|_| refused(&mut many, "byte").is_none()));
+        assert_eq!([refused(&mut much, "large"), refused(&mut much, "empty")], [None, None]);
+        for (includes, name) in [(&mut many, "empty"), (&mut much, "byte")] {
+            let reason = refused(includes, name).unwrap();
+            assert!(reason.ends_with("more than 10000 files or 4294967296 bytes are included"), "{reason}");
+        }
+    }
+}

@@ -158,4 +158,18 @@ mod tests {
             (fresh, Found::default(), fresh)
         );
     }
+
+    /// Of sixteen groups of clients, two have asked: one for two names, the other one for one of these.
+    #[test]
+    fn neighbouring_groups_are_put_together_in_all_ways() {
+        let mut answers = Answers::default();
+        let asked = [(0, 1), (0, 2), (1, 1)].map(|(client, key)| answers.ask(client, key, 0, None).before);
+        assert_eq!((asked, answers.questions()), ([false, false, true], 2));
+        let none = |share| HitRatio { share, lowest: 0.0, middle: 0.0, highest: 0.0 };
+        // Only one way to choose half of the groups has both.
+        let all = 1.0 - 2.0 / 3.0;
+        let half = HitRatio { highest: all, ..none(0.5) };
+        let whole = HitRatio { share: 1.0, lowest: all, middle: all, highest: all };
+        assert_eq!(answers.hit_ratios(), [none(0.0625), none(0.125), none(0.25), half, whole]);
+    }
 }

@@ -341,6 +341,45 @@ mod tests {
         assert_eq!(found.minutes.iter().map(|minute| minute.hits).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 0]);
     }
 
+    /// How often a name was asked for, by whom first, and what kind of name it is.
+    #[test]
+    fn a_name_has_its_queries_and_who_asked_first() {
+        let mut simulation = Simulation::timed(10 * S, None, Ttls::Same(60));
+        let asked = [
+            (7, "a.example", Rtype::A),
+            (8, "A.example", Rtype::AAAA),
+            (9, "a.example", Rtype::A),
+            (9, "1.2.0.192.in-addr.arpa", Rtype::PTR),
+            (7, "x-nx.example", Rtype::A),
+        ];
+        for (client, text, rtype) in asked {
+            let asked = Asked { name: name(text).to_ascii_lowercase(), rtype: rtype.to_int(), edns: None };
+            simulation.add(client, 0, &asked);
+        }
+        let seen = |name: &Name| (name.queries, name.client, name.is_reverse, name.is_missing);
+        let mut names: Vec<_> = simulation.names().map(seen).collect();
+        names.sort_unstable();
+        assert_eq!(names, [(1, 7, false, true), (1, 9, true, false), (3, 7, false, false)]);
+        let found = simulation.finish().unwrap();
+        assert_eq!((found.names, found.names_once, found.names_existing, found.names_existing_once), (3, 2, 2, 1));
+        assert_eq!((found.missing, found.minutes[0].queries, found.minutes[0].hits), (1, 5, 1));
+        assert_eq!(Simulation::forever().names().count(), 0);
+    }
+
+    /// An answer holds for as long as its TTL says, and not a nanosecond longer.
+    #[test]
+    fn an_answer_holds_until_its_ttl_ends() {
+        let mut simulation = Simulation::timed(120 * S, Some(5), Ttls::Same(60));
+        let asked = Asked { name: name("a.example"), rtype: 1, edns: None };
+        let due = [0, 60 * S - 1, 60 * S, 120 * S - 1, 120 * S];
+        let holds = due.map(|due_ns| simulation.add(0, due_ns, &asked).holds);
+        assert_eq!(holds, [false, true, false, true, false]);
+        let found = simulation.finish().unwrap();
+        let minute = |queries, hits| Minute { queries, hits, hits_limited: hits };
+        assert_eq!(found.minutes, [minute(2, 1), minute(2, 1), minute(1, 0)]);
+        assert_eq!((found.second_half, found.upstream), (minute(3, 1), 2));
+    }
+
     #[test]
     fn a_first_query_asks_for_delegations_too() {
         // Only the second half: the root's, the delegation's and the answer; then the answer alone; then two.
