@@ -166,6 +166,9 @@ fn the_last_statistics_of_each_interface_count() {
         &[begin.clone(), two[0].clone(), statistics(0, [0, 500]), (5, vec![0; 8])],
     ];
     assert_eq!(dropped(&blocks.concat()), Some(547));
+    // An interface without statistics dropped nothing that is known.
+    let one_of_two = [&[begin.clone()][..], &two, &[statistics(0, [3, 4])]];
+    assert_eq!(dropped(&one_of_two.concat()), Some(7));
     let none = [begin, two[0].clone(), statistics(0, [0, 0]), (5, vec![0; 20])];
     assert_eq!(dropped(&none), Some(0));
 }
@@ -242,6 +245,38 @@ fn cdns_is_put_together_again() {
         let (found, ended) = packets(&CDNS[..cut]).unwrap();
         assert_eq!(found.len(), usize::from(cut == CDNS.len() - 1));
         assert!(ended.unwrap().contains("cut at byte"));
+    }
+}
+
+/// A C-DNS file with other bytes in the place of some.
+fn cdns_with(changes: &[(&[u8], &[u8])]) -> Vec<u8> {
+    changes.iter().fold(CDNS.to_vec(), |bytes, (before, after)| {
+        let at = bytes.windows(before.len()).position(|found| found == *before).unwrap();
+        [&bytes[..at], after, &bytes[at + before.len()..]].concat()
+    })
+}
+
+/// A query has up to 65,535 bytes: what is longer cannot have been one.
+#[test]
+fn a_query_of_cdns_is_as_long_as_a_message_can_be() {
+    const NAMES: &[u8] = b"\x02\x81\x43\x01a\x00";
+    const SIGNATURE: &[u8] = b"\xa4\x02\x00\x04\x05\x06\x18\x90\x08\x00";
+    const WITH_OPTIONS: &[u8] = b"\xa5\x02\x00\x04\x05\x06\x18\x90\x08\x00\x0f\x01";
+    for (options_bytes, length) in [(0, 30), (1, 31), (65_504, 65_534), (65_505, 65_535), (65_506, 0)] {
+        let size = (options_bytes as u16).to_be_bytes();
+        let names = [&b"\x02\x82\x43\x01a\x00\x59"[..], &size, &vec![0; options_bytes]].concat();
+        let (found, ended) = packets(&cdns_with(&[(NAMES, &names), (SIGNATURE, WITH_OPTIONS)])).unwrap();
+        assert_eq!((found.len(), found[0].1.len(), ended), (1, length, None), "{options_bytes}");
+    }
+}
+
+/// Of a type and class that a file leaves out, nothing is made up.
+#[test]
+fn what_cdns_leaves_out_is_zero() {
+    const BOTH: &[u8] = b"\xa2\x00\x01\x01\x01";
+    for (left, expected) in [(&b"\xa1\x00\x01"[..], [0, 1, 0, 0]), (b"\xa1\x01\x01", [0, 0, 0, 1]), (b"\xa0", [0; 4])] {
+        let (found, _) = packets(&cdns_with(&[(BOTH, left)])).unwrap();
+        assert_eq!(found[0].1[15..19], expected, "{left:?}");
     }
 }
 

@@ -122,3 +122,93 @@ fn query(record: &Record, client: u32) -> Query {
         is_encrypted: record.transport >= Transport::Dot,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::{Ipv4Addr, Ipv6Addr},
+        path::Path,
+    };
+
+    use super::*;
+    use crate::query_stream::StreamWriter;
+
+    const S: i64 = 1_000_000_000;
+
+    /// Writes a stream in which client 0 sends another message at each time, over a transport.
+    fn write(path: &Path, queries: &[(i64, Transport)], has_addresses: bool) {
+        let mut writer = StreamWriter::create(path).unwrap();
+        for (number, (due_ns, transport)) in (0..).zip(queries) {
+            let message = &[number; 17];
+            writer.push(Record { due_ns: *due_ns, client: 0, transport: *transport, flags: 0, message }).unwrap();
+        }
+        let address = Ipv4Addr::new(198, 19, 0, 1).to_ipv6_mapped();
+        let addresses: Vec<Ipv6Addr> = queries.first().into_iter().map(|_| address).collect();
+        writer.finish(0, has_addresses.then_some(addresses)).unwrap();
+    }
+
+    fn compared(
+        sent: &[(i64, Transport)],
+        arrived: &[(i64, Transport)],
+        has_addresses: bool,
+        change: impl FnOnce(&mut Arguments),
+    ) -> Result<Summary, Failure> {
+        let folder = tempfile::tempdir().unwrap();
+        let [stream, came] = ["sent", "arrived"].map(|name| folder.path().join(name));
+        write(&stream, sent, false);
+        write(&came, arrived, has_addresses);
+        let clients_from = prefix::parse("198.19.0.0/16").unwrap();
+        let mut arguments = Arguments { stream, arrived: came, clients_from, speed: 1.0, duration: None };
+        change(&mut arguments);
+        compare(&arguments)
+    }
+
+    fn over_udp(dues: &[i64]) -> Vec<(i64, Transport)> {
+        dues.iter().map(|due_ns| (*due_ns, Transport::Udp)).collect()
+    }
+
+    #[test]
+    fn addresses_are_needed_of_what_arrived_alone() {
+        let found = compared(&over_udp(&[0, S]), &[], false, |_| ()).unwrap();
+        assert_eq!((found.queries, found.bytes, found.missing, found.arrived), (2, 34, 2, 0));
+        let refused = compared(&over_udp(&[0]), &over_udp(&[0]), false, |_| ()).unwrap_err();
+        assert!(
+            refused.sentence.ends_with(" has no addresses: make it with `replay prepare --addresses`"),
+            "{refused}"
+        );
+    }
+
+    /// A query is the one of the stream if it comes a second too early or too late at most.
+    #[test]
+    fn a_query_has_a_second_to_arrive() {
+        for (off_ns, missing) in [(-S - 1, 1), (-S, 0), (0, 0), (S, 0), (S + 1, 1)] {
+            let found = compared(&over_udp(&[0, 5 * S]), &over_udp(&[0, 5 * S + off_ns]), true, |_| ()).unwrap();
+            assert_eq!((found.arrived, found.missing, found.unknown), (2, missing, missing), "{off_ns}");
+        }
+    }
+
+    #[test]
+    fn what_is_due_at_the_end_of_the_replay_is_not_sent() {
+        let sent = over_udp(&[0, S, 2 * S, 3 * S]);
+        let second = Some(Duration::from_secs(1));
+        for (speed, duration, queries) in [(1.0, None, 4), (1.0, second, 1), (2.0, second, 2), (4.0, second, 4)] {
+            let change = |arguments: &mut Arguments| (arguments.speed, arguments.duration) = (speed, duration);
+            assert_eq!(compared(&sent, &[], true, change).unwrap().queries, queries, "{speed} {duration:?}");
+        }
+    }
+
+    #[test]
+    fn a_capture_shows_no_encrypted_query() {
+        for transport in Transport::ALL {
+            let found = compared(&[(0, transport)], &[], true, |_| ()).unwrap();
+            let encrypted = u64::from(!matches!(transport, Transport::Udp | Transport::Tcp));
+            assert_eq!((found.encrypted, found.missing), (encrypted, 1 - encrypted), "{transport:?}");
+        }
+    }
+
+    #[test]
+    fn a_speed_has_limits() {
+        assert_eq!(["0.001", "100000"].map(|text| parse_speed(text).ok()), [Some(0.001), Some(100_000.0)]);
+        assert_eq!(["0.0009", "100001", "0"].map(|text| parse_speed(text).ok()), [None; 3]);
+    }
+}

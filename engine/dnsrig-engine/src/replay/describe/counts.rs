@@ -188,3 +188,89 @@ impl Heaviest {
         each.map(|(&queries, questions)| Heavy { queries, questions: questions.len() as u64 }).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dnsrig_dns::{edns::Edns, query::Options, testing::name};
+
+    use super::*;
+
+    /// A query for a name of one letter, of 19 bytes, or of 30 with EDNS.
+    fn query(letter: u8, rtype: u8, recursion_desired: bool, dnssec_ok: Option<bool>) -> Vec<u8> {
+        let edns = dnssec_ok.map(|dnssec_ok| Edns { udp_payload_bytes: 1232, dnssec_ok });
+        let options = Options { recursion_desired, edns };
+        let owner = name(&char::from(letter).to_string());
+        [&options.header()[..], &owner, &[0, rtype, 0, 1], &options.opt()].concat()
+    }
+
+    fn header(queries: u64, clients: u64, duration_ns: i64) -> query_stream::Header {
+        query_stream::Header { queries, clients, duration_ns, ..query_stream::Header::default() }
+    }
+
+    #[test]
+    fn everything_in_a_stream_is_counted() {
+        let mut counts = Counts::new(1_000_000_000, Simulation::forever());
+        for (due_ns, client, transport, flags, message) in [
+            (0, 0, Transport::Udp, 0, query(b'a', 1, true, None)),
+            (9_999_999, 0, Transport::Udp, RETRANSMISSION, query(b'a', 1, true, None)),
+            (10_000_000, 1, Transport::Tcp, NEW_CONNECTION, query(b'b', 28, true, Some(true))),
+            (999_999_999, 0, Transport::Udp, 0, query(b'a', 28, false, Some(false))),
+            (1_000_000_000, 2, Transport::Dot, NEW_CONNECTION | RETRANSMISSION, query(b'a', 1, true, None)),
+        ] {
+            counts.add(&Record { due_ns, client, transport, flags, message: &message });
+        }
+        // A message without a question has no type.
+        let message = &[0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        counts.add(&Record { due_ns: 1_000_000_000, client: 2, transport: Transport::Doq, flags: 0, message });
+        let found = counts.summary(header(6, 3, 1_000_000_000));
+        assert_eq!((found.queries_per_s, found.busiest_second), (6.0, 4));
+        assert_eq!(found.types, [("A".to_owned(), 3), ("AAAA".to_owned(), 2)]);
+        assert_eq!(found.transports.values().copied().collect::<Vec<_>>(), [3, 1, 1, 0, 1]);
+        assert_eq!((found.retransmissions, found.connections, found.distinct_questions), (2, 2, 3));
+        assert_eq!((found.edns, found.dnssec_ok, found.recursion_desired), (2, 1, 4));
+        assert_eq!(found.message_bytes, 3 * 19 + 2 * 30 + 12);
+        assert_eq!((found.interval_ns, found.intervals.len()), (16_666_667, 60));
+        assert_eq!((found.intervals[0], found.intervals[59], found.intervals.iter().sum::<u64>()), (3, 3, 6));
+        // Of 101 times 10 ms one has two queries, two have one each, and the last has two.
+        let (mean, squares) = (6.0 / 101.0, (4.0 + 1.0 + 1.0 + 4.0) / 101.0);
+        assert!((found.dispersion_10_ms - (squares - mean * mean) / mean).abs() < 1e-9, "{}", found.dispersion_10_ms);
+        assert!(found.cache.is_none());
+    }
+
+    /// Clients with 101, 100, 10 and 9 queries.
+    #[test]
+    fn clients_are_counted_by_how_much_they_ask() {
+        let mut counts = Counts::new(0, Simulation::forever());
+        let all: Vec<_> = [(2, 101), (0, 100), (3, 10), (1, 9)]
+            .iter()
+            .flat_map(|(client, queries)| {
+                (0..*queries).map(|number| (*client, query(b'a' + number % 12, 1, true, None)))
+            })
+            .collect();
+        let record = |client, message| Record { due_ns: 0, client, transport: Transport::Udp, flags: 0, message };
+        all.iter().for_each(|(client, message)| counts.add(&record(*client, message)));
+        let mut heaviest = counts.heaviest();
+        all.iter().for_each(|(client, message)| heaviest.add(&record(*client, message)));
+        let heavy: Vec<_> = heaviest.clients().iter().map(|heavy| (heavy.queries, heavy.questions)).collect();
+        assert_eq!(heavy, [(101, 12), (100, 12), (10, 10), (9, 9)]);
+        let Clients { median, largest, heaviest_1_percent, heaviest_10_percent, below_10, above_100 } =
+            counts.summary(header(220, 4, 0)).clients;
+        assert_eq!((median, largest, below_10, above_100), (10, 101, 1, 1));
+        assert_eq!((heaviest_1_percent, heaviest_10_percent), (101, 101));
+    }
+
+    /// The heaviest share of the clients has no fewer of them than the share says, and ten are looked at once more.
+    #[test]
+    fn the_heaviest_clients_are_the_first_of_all() {
+        let mut counts = Counts::new(0, Simulation::forever());
+        let message = query(b'a', 1, true, None);
+        for client in 0..21 {
+            let record = Record { due_ns: 0, client, transport: Transport::Udp, flags: 0, message: &message };
+            (0..=client).for_each(|_| counts.add(&record));
+        }
+        let heaviest: Vec<_> = counts.heaviest().clients().iter().map(|heavy| heavy.queries).collect();
+        assert_eq!(heaviest, (12..=21).rev().collect::<Vec<_>>());
+        let found = counts.summary(header(231, 21, 0)).clients;
+        assert_eq!((found.heaviest_1_percent, found.heaviest_10_percent, found.median), (21, 21 + 20 + 19, 11));
+    }
+}

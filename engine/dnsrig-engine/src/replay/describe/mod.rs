@@ -80,3 +80,28 @@ fn describe(arguments: &Arguments) -> Result<Summary, Failure> {
     }
     Ok(Summary { heaviest: heaviest.clients(), ..counts.summary(header) })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        describe: Arguments,
+    }
+
+    /// The second cache has from one entry to 16,777,216.
+    #[test]
+    fn the_cache_has_a_limit() {
+        let entries = |words: &str| {
+            let words = format!("describe clients.stream {words}");
+            CommandLine::try_parse_from(words.split_whitespace()).map(|line| line.describe.cache_entries).ok()
+        };
+        let read = |number| entries(&format!("--cache --cache-entries {number}"));
+        assert_eq!([0, 1, 16_777_216, 16_777_217].map(read), [None, Some(1), Some(16_777_216), None]);
+        assert_eq!((entries(""), entries("--cache-entries 5")), (Some(100_000), None));
+    }
+}

@@ -190,6 +190,108 @@ fn a_port_is_used_again_and_the_begin_was_not_captured() {
     assert_eq!((numbers, counts.connections, counts.repeated), (vec![(1, true)], 1, 1));
 }
 
+/// Connections are followed beside each other, however their segments mix.
+#[test]
+fn connections_do_not_disturb_each_other() {
+    let bytes = three();
+    let of = |port, segment| Segment { source_port: port, ..segment };
+    let ports = [4000, 4001, 4002];
+    let mut segments = ports.map(|port| of(port, syn(9))).to_vec();
+    for (at, piece) in bytes.chunks(10).enumerate() {
+        segments.extend(ports.map(|port| of(port, segment(9 + 10 * at as u32, piece))));
+    }
+    let (mut numbers, counts) = found(&segments);
+    numbers.sort_unstable();
+    assert_eq!(numbers, ALL.map(|query| [query; 3]).concat());
+    assert_eq!((counts.connections, counts.used, counts.messages_cut), (3, 18, 0));
+}
+
+/// A message came when its first byte did.
+#[test]
+fn a_message_has_the_time_and_the_ports_of_its_first_byte() {
+    let bytes = three();
+    for (begin, expected) in [(0, vec![(1, 0), (2, 1), (3, 3)]), (5, vec![(2, 1), (3, 3)])] {
+        let (mut streams, mut times) = (Streams::default(), Vec::new());
+        let pieces = bytes[begin..].chunks(10).enumerate().map(|(at, piece)| segment(9 + 10 * at as u32, piece));
+        let segments: Vec<_> =
+            (begin == 0).then(|| syn(9)).into_iter().map(|syn| (0, syn)).chain((0..).zip(pieces)).collect();
+        for (time_ns, segment) in &segments {
+            streams.add(*time_ns, Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED, segment, |message| {
+                assert_eq!((message.source_port, message.destination_port), (4000, 53));
+                assert_eq!((message.source, message.destination), (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED));
+                times.push((message.bytes[1], message.time_ns));
+            });
+        }
+        assert_eq!(times, expected, "from byte {begin} on");
+    }
+}
+
+/// Up to 64 segments wait behind a hole. With one more it is skipped, and what fills it then is too late.
+#[test]
+fn a_hole_is_waited_for_by_so_many_segments() {
+    for (waiting, holes) in [(63, 0), (64, 0), (65, 1)] {
+        let queries: Vec<_> = (1..=waiting + 1).map(query).collect();
+        let place = |number: usize| 9 + 19 * number as u32;
+        let behind = (1..queries.len()).map(|number| segment(place(number), &queries[number]));
+        let segments: Vec<_> = [syn(9)].into_iter().chain(behind).chain([segment(9, &queries[0])]).collect();
+        let (numbers, counts) = found(&segments);
+        assert_eq!((counts.holes, counts.repeated, counts.missing_bytes), (holes, holes, 19 * holes), "{waiting}");
+        assert_eq!(numbers.len() as u64, u64::from(waiting) + 1 - holes, "{waiting}");
+    }
+}
+
+/// A hole is waited for during two seconds.
+#[test]
+fn a_hole_is_waited_for_so_long() {
+    for (time_ns, expected) in [(2_000_000_000, vec![1, 2]), (2_000_000_001, vec![2])] {
+        let (mut streams, mut numbers) = (Streams::default(), Vec::new());
+        let (one, two) = (query(1), query(2));
+        let segments = [(0, syn(9)), (0, segment(28, &two)), (time_ns, segment(9, &[])), (time_ns, segment(9, &one))];
+        for (time_ns, segment) in &segments {
+            let (client, server) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
+            streams.add(*time_ns, client, server, segment, |message| numbers.push(message.bytes[1]));
+        }
+        assert_eq!(numbers, expected, "{time_ns}");
+        assert_eq!(streams.finish(|_| ()).holes, 2 - expected.len() as u64);
+    }
+}
+
+/// A message of a header alone is one; with a byte less it is not.
+#[test]
+fn a_message_has_a_header_at_least() {
+    let header = [0, 12, 0, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let (numbers, counts) = found(&[syn(9), segment(9, &[&header[..], &query(2)].concat())]);
+    assert_eq!((numbers, counts.used), (vec![(5, true), (2, false)], 1));
+    let shorter = [&[0, 11], &header[2..13]].concat();
+    let (numbers, counts) = found(&[syn(9), segment(9, &[&shorter[..], &query(2)].concat())]);
+    assert_eq!((numbers, counts.unusable), (vec![], 1));
+    // What was read before it stays.
+    let (numbers, counts) = found(&[syn(9), segment(9, &[&query(1)[..], &shorter].concat())]);
+    assert_eq!((numbers, counts.used), (vec![(1, true)], 1));
+}
+
+/// A segment that begins more than 16 MiB ahead is of another connection.
+#[test]
+fn a_segment_far_ahead_begins_a_connection() {
+    for (ahead, connections) in [(1 << 24, 1), ((1 << 24) + 1, 2)] {
+        let two = query(2);
+        let (numbers, counts) = found(&[syn(9), segment(9 + ahead, &two)]);
+        assert_eq!((numbers, counts.connections), (vec![(2, true)], connections), "{ahead}");
+        assert_eq!(counts.missing_bytes, if connections == 1 { u64::from(ahead) } else { 0 });
+    }
+}
+
+/// Of two segments at one place behind a hole the longer one is kept.
+#[test]
+fn what_waits_twice_is_read_once() {
+    let bytes = three();
+    let (short, long, first) = (segment(28, &bytes[19..30]), segment(28, &bytes[19..]), segment(9, &bytes[..19]));
+    for segments in [[short, long, first], [long, short, first], [long, long, first]] {
+        let (numbers, counts) = found(&[&[syn(9)][..], &segments].concat());
+        assert_eq!((numbers.as_slice(), counts.used, counts.repeated, counts.holes), (&ALL[..], 2, 1, 0));
+    }
+}
+
 /// Holes that are never filled, in more connections than there is room for.
 #[test]
 fn memory_is_bounded() {

@@ -262,6 +262,25 @@ mod tests {
         assert_eq!((timeline.gaps, timeline.gaps_ns, timeline.first_wall_ns), (2, i64::MAX, 0));
     }
 
+    /// A stretch as long as the limit stays, a longer one is shortened to it, and what was left out adds up.
+    #[test]
+    fn gaps_are_counted_with_what_was_left_out() {
+        let mut timeline = Timeline::new(2 * S, (0, i64::MAX));
+        let times = [5 * S, 7 * S, 7 * S, 9 * S + 1, 20 * S];
+        let due = times.map(|time_ns| timeline.due_ns(time_ns));
+        assert_eq!(due, [0, 2 * S, 2 * S, 4 * S, 6 * S].map(Some));
+        assert_eq!((timeline.gaps, timeline.gaps_ns, timeline.first_wall_ns), (2, 9 * S, 5 * S));
+    }
+
+    /// A cut has its first nanosecond, and not its last.
+    #[test]
+    fn a_cut_ends_before_its_end() {
+        let mut timeline = Timeline::new(100 * S, (S, 2 * S));
+        let due = [10 * S, 11 * S - 1, 11 * S, 12 * S - 1, 12 * S].map(|time_ns| timeline.due_ns(time_ns));
+        assert_eq!(due, [None, None, Some(0), Some(S - 1), None]);
+        assert_eq!((timeline.gaps, timeline.gaps_ns, timeline.first_wall_ns), (0, 0, 11 * S));
+    }
+
     #[test]
     fn copies_fill_the_same_time() {
         let places = |copy| [0, 10, 60, 100].map(|due_ns| rotated_ns(due_ns, 100, copy, 4));

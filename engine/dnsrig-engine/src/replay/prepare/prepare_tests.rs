@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::{
     LeftOut, Selection,
+    accounting::{self, Datagrams, Messages},
     operations::{Share, Timeline},
     packets::{Packets, Wanted},
     report::{Summary, empty_hint},
@@ -16,7 +17,7 @@ use crate::{
     query_stream::{KNOWN_FLAGS, Transport},
     replay::{
         capture::{
-            CaptureReport, Captured, Item,
+            CaptureReport, Captured, Item, Record, Role,
             capture_tests::{CDNS, LIMITS, dnstap, frame, packet, pcapng, section},
             read_source,
         },
@@ -66,6 +67,104 @@ fn ledger_of(packets: &[(u16, Vec<u8>)]) -> super::accounting::Accounting {
         taking.packet(Captured { time_ns: 0, link: *link, bytes }).unwrap();
     }
     taking.finish().unwrap().ledger
+}
+
+/// Takes in packets of all servers, from a share of the clients.
+fn packets_of(share: f64) -> Packets {
+    let wanted = Wanted { servers: Default::default(), ports: vec![53], share: Share { share, seed: 1 } };
+    Packets::new(wanted, Sorter::new(Path::new("/nowhere"), 0))
+}
+
+/// An IPv4 packet of a protocol, of which the capture lacks the last bytes.
+fn ipv4(protocol: u8, payload: &[u8], missing: usize) -> Vec<u8> {
+    let total = (20 + payload.len()) as u8;
+    let head = [0x45, 0, 0, total, 0, 0, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+    let whole = [&head[..], payload].concat();
+    whole[..whole.len() - missing].to_vec()
+}
+
+fn udp(ports: [u8; 4], length: u8, payload: &[u8]) -> Vec<u8> {
+    [&ports[..], &[0, length, 0, 0], payload].concat()
+}
+
+fn tcp(ports: [u8; 4], payload: &[u8]) -> Vec<u8> {
+    [&ports[..], &[0; 8], &[0x50, 0x18, 0, 9, 0, 0, 0, 0], payload].concat()
+}
+
+const TO_SERVER: [u8; 4] = [9, 9, 0, 53];
+const FROM_SERVER: [u8; 4] = [0, 53, 9, 9];
+const ELSEWHERE: [u8; 4] = [9, 9, 9, 9];
+
+#[test]
+fn each_packet_is_counted_by_what_it_is() {
+    let one = accounting::Packets { read: 1, ..accounting::Packets::default() };
+    let mut fragment = ipv4(17, &udp(TO_SERVER, 12, &[1; 4]), 0);
+    fragment[6] = 0x20;
+    for (link, bytes, expected) in [
+        (101, ipv4(1, &[], 0), accounting::Packets { datagrams: 1, ..one }),
+        (101, fragment, accounting::Packets { fragments: 1, ..one }),
+        (7, vec![0; 40], accounting::Packets { unknown_link: 1, ..one }),
+        (1, [&[2; 12][..], &[8, 6], &[0; 28]].concat(), accounting::Packets { not_ip: 1, ..one }),
+        (101, vec![0x45; 19], accounting::Packets { malformed: 1, ..one }),
+        (101, vec![0x35; 40], accounting::Packets { malformed: 1, ..one }),
+    ] {
+        assert_eq!(ledger_of(&[(link, bytes.clone())]).packets, expected, "{link}: {bytes:02x?}");
+    }
+}
+
+#[test]
+fn each_datagram_is_counted_by_what_it_is() {
+    let one = Datagrams { whole: 1, ..Datagrams::default() };
+    for (bytes, expected) in [
+        (ipv4(17, &udp(TO_SERVER, 12, &[1; 4]), 0), Datagrams { udp: 1, ..one }),
+        (ipv4(17, &udp(FROM_SERVER, 11, &[1; 4]), 0), Datagrams { udp: 1, ..one }),
+        (ipv4(17, &udp(TO_SERVER, 12, &[1; 4]), 1), Datagrams { cut: 1, ..one }),
+        (ipv4(17, &udp(TO_SERVER, 13, &[1; 4]), 0), Datagrams { malformed: 1, ..one }),
+        (ipv4(17, &udp(TO_SERVER, 7, &[1; 4]), 0), Datagrams { malformed: 1, ..one }),
+        (ipv4(17, &[0, 53, 9], 0), Datagrams { malformed: 1, ..one }),
+        (ipv4(17, &udp(ELSEWHERE, 12, &[1; 4]), 0), Datagrams { other_port: 1, ..one }),
+        (ipv4(6, &tcp(TO_SERVER, &[]), 0), Datagrams { tcp_segments: 1, ..one }),
+        (ipv4(6, &tcp(TO_SERVER, &[1]), 1), Datagrams { cut: 1, ..one }),
+        (ipv4(6, &tcp(FROM_SERVER, &[]), 0), Datagrams { tcp_answers: 1, ..one }),
+        (ipv4(6, &tcp(TO_SERVER, &[])[..19], 0), Datagrams { malformed: 1, ..one }),
+        (ipv4(6, &tcp(ELSEWHERE, &[]), 0), Datagrams { other_port: 1, ..one }),
+        (ipv4(1, &[0; 8], 0), Datagrams { other_protocol: 1, ..one }),
+    ] {
+        let ledger = ledger_of(&[(101, bytes.clone())]);
+        assert_eq!(ledger.datagrams, expected, "{bytes:02x?}");
+        assert!(ledger.is_balanced(), "{ledger:?}");
+    }
+}
+
+#[test]
+fn each_record_is_counted_by_its_role() {
+    let one = Messages { records: 1, ..Messages::default() };
+    for (role, expected) in [
+        (Role::ToServer, Messages { malformed: 1, ..one }),
+        (Role::Upstream, Messages { upstream: 1, ..one }),
+        (Role::Answer, Messages { answers: 1, ..one }),
+        (Role::UpstreamAnswer, Messages { answers: 1, ..one }),
+        (Role::Other, Messages { other_record: 1, ..one }),
+        (Role::Unreadable, Messages { malformed: 1, ..one }),
+    ] {
+        let mut taking = packets_of(1.0);
+        taking.record(&Record { role, ..Record::UNREADABLE }).unwrap();
+        assert_eq!(taking.finish().unwrap().ledger.messages, expected, "{role:?}");
+    }
+}
+
+/// Times that run backwards are counted in each capture for itself.
+#[test]
+fn times_that_run_backwards_are_counted() {
+    let mut taking = packets_of(1.0);
+    for capture in [&[5, 7, 7, 4, 6, 5][..], &[1, 2, 1]] {
+        taking.begin_capture();
+        for time_ns in capture {
+            taking.packet(Captured { time_ns: *time_ns, link: 7, bytes: &[] }).unwrap();
+        }
+    }
+    let found = taking.finish().unwrap();
+    assert_eq!((found.times_backwards, found.back_max_ns), (3, 3));
 }
 
 /// A datagram from port 53 or to it, over IPv4, with fields of any value behind.
