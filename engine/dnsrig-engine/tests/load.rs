@@ -337,6 +337,79 @@ fn each_source_sends_and_clients_that_are_not_served_alike_are_counted() {
 }
 
 #[test]
+fn one_source_is_the_address_of_all_clients() {
+    let seen = Arc::new(Mutex::new(HashSet::new()));
+    let peers = seen.clone();
+    let server = Server::start(move |socket, peer, query| {
+        peers.lock().unwrap().insert(peer);
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    load(server.address, &["--rate", "400", "--clients", "4", "--threads", "2", "--source", "127.0.0.7"]);
+    let peers = seen.lock().unwrap();
+    assert!(peers.len() == 4 && peers.iter().all(|peer| peer.ip() == IpAddr::from([127, 0, 0, 7])), "{peers:?}");
+}
+
+/// On any number of threads, clients have the same numbers and the same cookies.
+#[test]
+fn clients_do_not_depend_on_threads() {
+    let seen = Arc::new(Mutex::new(HashSet::new()));
+    let cookies = seen.clone();
+    let server = Server::start(move |socket, peer, query| {
+        cookies.lock().unwrap().insert(query[query.len() - 8..].to_vec());
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let seen_by = |threads| {
+        let options = ["--rate", "400", "--clients", "5", "--cookie", "--out", out, "--rows", "1000"];
+        load(server.address, &[&options[..], &["--threads", threads]].concat());
+        let clients = |name: &str| -> HashSet<u32> {
+            let batches = batches(&folder.path().join(name));
+            let found = batches.iter().flat_map(|batch| batch.optional_values::<u32>("client").unwrap());
+            found.map(Option::unwrap).collect()
+        };
+        (std::mem::take(&mut *seen.lock().unwrap()), clients("clients.arrow"), clients("queries.arrow"))
+    };
+    let one = seen_by("1");
+    assert_eq!((one.0.len(), &one.1, &one.2), (5, &(0..5).collect(), &(0..5).collect()));
+    assert_eq!(seen_by("3"), one);
+}
+
+#[test]
+fn an_interrupted_load_ended_when_it_was_interrupted() {
+    let server = crate::process::Server::start("echo 127.0.0.1:0");
+    let queries = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&queries, "www.example.com A\n").unwrap();
+    let (address, path) = (server.address("udp"), queries.path().display());
+    let options = "--rate 1000 --duration 60s --interval 0.1s --timeout 0.2s";
+    let mut load = crate::process::Process::start(&format!("load {address} --queries {path} {options}"));
+    load.event("progress");
+    kill(Pid::from_raw(load.id().cast_signed()), Signal::SIGINT).unwrap();
+    let (summary, good) = load.end();
+    assert_eq!((good, &summary["interrupted"]), (false, &true.into()));
+    let [start_ns, end_ns, sending_ns] = ["start_ns", "end_ns", "sending_ns"].map(|name| count(&summary, name));
+    assert!(end_ns == start_ns + sending_ns && (100_000_000..60_000_000_000).contains(&sending_ns), "{summary}");
+    assert!((summary["duration_s"].as_f64().unwrap() - sending_ns as f64 / 1e9).abs() < 1e-6, "{summary}");
+}
+
+/// Of the lines that are left out the first ten are named, and that there are others if there are.
+#[test]
+fn bad_lines_are_named_up_to_ten() {
+    let queries = tempfile::NamedTempFile::new().unwrap();
+    for bad in [0, 1, 10, 11] {
+        std::fs::write(&queries, format!("www.example.com A\n{}", "a..b A\n".repeat(bad))).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dnsrig-engine"));
+        command.args(["load", "127.0.0.1", "--dry-run", "--skip-bad-lines", "--queries"]).arg(queries.path());
+        let output = command.output().unwrap();
+        let lines = (2..2 + bad.min(10))
+            .map(|line| format!("  line {line}: `a..b`: an empty label: a dot where none may stand\n"));
+        let (named, more) = (lines.collect::<String>(), if bad > 10 { "  …\n" } else { "" });
+        let note = if bad == 0 { String::new() } else { format!("note: {bad} bad lines were left out\n{named}{more}") };
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), note);
+    }
+}
+
+#[test]
 fn files_hold_what_the_summary_says() {
     let server = Server::start(|socket, peer, query| {
         socket.send_to(&answer(query), peer).unwrap();
