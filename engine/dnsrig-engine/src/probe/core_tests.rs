@@ -346,9 +346,11 @@ fn a_server_that_answers_has_the_whole_timeout_and_the_window() {
     assert!([1, 2].iter().all(|zone| matches!(core.next(2), Action::Send { zone: sent, .. } if sent == *zone)));
     assert_eq!(core.next(2), Action::Wait { until_ns: 2 + 250 * MS }, "two wait for an answer");
     assert_eq!(core.next(1 + 250 * MS), Action::Wait { until_ns: 2 + 250 * MS });
-    assert!(matches!(core.next(2 + 250 * MS), Action::Send { zone: 3, .. }));
+    assert!(
+        [3, 4].iter().all(|zone| matches!(core.next(2 + 250 * MS), Action::Send { zone: sent, .. } if sent == *zone))
+    );
     let Counts { polls, answered, timeouts, .. } = core.counts();
-    assert_eq!((polls, answered, timeouts), (4, 1, 2));
+    assert_eq!((polls, answered, timeouts), (5, 1, 2));
     // Nothing was answered for longer than a timeout: a poll is given up after two milliseconds.
     assert_eq!(core.next(3 + 250 * MS), Action::Wait { until_ns: 2 + 252 * MS });
 }

@@ -210,9 +210,13 @@ fn connections_do_not_disturb_each_other() {
 #[test]
 fn a_message_has_the_time_and_the_ports_of_its_first_byte() {
     let bytes = three();
-    for (begin, expected) in [(0, vec![(1, 0), (2, 1), (3, 3)]), (5, vec![(2, 1), (3, 3)])] {
+    // In pieces of so many bytes, from the begin on or not; the last ones begin with a query.
+    for (begin, length, expected) in
+        [(0, 10, vec![(1, 0), (2, 1), (3, 3)]), (5, 10, vec![(2, 1), (3, 3)]), (5, 14, vec![(2, 1), (3, 2)])]
+    {
         let (mut streams, mut times) = (Streams::default(), Vec::new());
-        let pieces = bytes[begin..].chunks(10).enumerate().map(|(at, piece)| segment(9 + 10 * at as u32, piece));
+        let pieces =
+            bytes[begin..].chunks(length).enumerate().map(|(at, piece)| segment(9 + (length * at) as u32, piece));
         let segments: Vec<_> =
             (begin == 0).then(|| syn(9)).into_iter().map(|syn| (0, syn)).chain((0..).zip(pieces)).collect();
         for (time_ns, segment) in &segments {
@@ -222,7 +226,7 @@ fn a_message_has_the_time_and_the_ports_of_its_first_byte() {
                 times.push((message.bytes[1], message.time_ns));
             });
         }
-        assert_eq!(times, expected, "from byte {begin} on");
+        assert_eq!(times, expected, "from byte {begin} on, in pieces of {length}");
     }
 }
 
