@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -55,3 +56,19 @@ def read(html: str) -> Facts:
     reader.close()
     reader.facts.unclosed += reader.open
     return reader.facts
+
+
+def without_drawings(html: str) -> str:
+    return re.sub(r"<(svg|style)\b.*?</\1>", "", html, flags=re.DOTALL)
+
+
+def lines(html: str) -> str:
+    """The text of a page without its drawings, each piece on a line of its own."""
+    pieces = (" ".join(piece.split()) for piece in read(without_drawings(html)).texts)
+    return "".join(f"{piece}\n" for piece in pieces if piece)
+
+
+def parts(html: str) -> dict[str, str]:
+    """Each heading of a page, and what is below it, without drawings; what is above all headings has none."""
+    first, *others = without_drawings(html).split("<h2>")
+    return {"": first} | {heading: below for heading, _, below in (other.partition("</h2>") for other in others)}

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from html_facts import Facts, read
-from made_up import once, reported
+from drawn import GOLDEN, as_it_was
+from golden_files import same
+from html_facts import Facts, lines, read
+from made_up import made_up_findings, once, reported
 from synthetic import Plan, build
 
 from dnsrig import report, traps
@@ -259,3 +261,11 @@ def test_what_is_unsure_of_all_variants_alike_is_said_once(tmp_path: Path) -> No
     text = read(path.read_text(encoding="utf-8")).text
     assert text.count("no io.pressure") == 1
     assert "cold-cache all variants: no io.pressure" in text
+
+
+def test_the_page_is_as_it_was(page: Path) -> None:
+    assert same(GOLDEN / "page.txt", lines(page.read_text(encoding="utf-8")))
+
+
+def test_the_charts_of_the_page_are_as_they_were(run: Run) -> None:
+    assert as_it_was("drawn/page", run, findings=made_up_findings(run))

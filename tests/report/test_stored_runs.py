@@ -1,4 +1,4 @@
-"""The metrics and charts of the runs in docs/runs are what they were.
+"""What dnsrig makes of the runs in docs/runs is what it was: their metrics, charts, pages, and lines on a terminal.
 
 With DNSRIG_BLESS=1 in the environment, what is found becomes what is expected. If a chart changed, its picture in the
 docs is old: `make pictures` makes it anew.
@@ -6,25 +6,18 @@ docs is old: `make pictures` makes it anew.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from drawn import GOLDEN, as_it_was, text, words_as_they_were
 from golden_files import same
 
 from dnsrig.metrics import all_metrics
-from dnsrig.report.draw import chosen
 from dnsrig.runs.run import Run
 
 STORED = Path(__file__).parents[2] / "docs/runs"
-GOLDEN = Path(__file__).parent / "golden/stored"
-NUMBERED = re.compile(r"\b(view|param|concat|layer)_\d+")
-"""Names that altair counts through all charts of a process."""
 
 
 @pytest.fixture(scope="module", params=sorted(path.name.removesuffix(".tar.xz") for path in STORED.iterdir()))
@@ -36,21 +29,6 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     yield request.param, Run.open(directory)
 
 
-def rounded(value: Any) -> Any:
-    """``value`` without the last digits of its numbers, which depend on the order of sums."""
-    if isinstance(value, dict):
-        return {NUMBERED.sub(r"\1", str(key)): rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return list(map(rounded, value))
-    if isinstance(value, str):
-        return NUMBERED.sub(r"\1", value)
-    return float(f"{value:.9g}") if isinstance(value, float) else value
-
-
-def text(value: Any) -> str:
-    return json.dumps(rounded(value), indent=1, sort_keys=True) + "\n"
-
-
 def test_each_metric_of_the_first_trial_of_each_variant(stored: tuple[str, Run]) -> None:
     name, run = stored
     found: dict[str, dict[str, float]] = {}
@@ -58,14 +36,14 @@ def test_each_metric_of_the_first_trial_of_each_variant(stored: tuple[str, Run])
         values = {metric: each.compute(trial) for metric, each in all_metrics().items()}
         known = {metric: value for metric, value in values.items() if value is not None}
         found.setdefault(trial.record.spec.variant.id, known)
-    assert same(GOLDEN / f"{name}.metrics.json", text(found))
+    assert same(GOLDEN / f"stored/{name}.metrics.json", text(found))
 
 
-def test_a_digest_of_each_drawing(stored: tuple[str, Run]) -> None:
+def test_each_chart(stored: tuple[str, Run]) -> None:
     name, run = stored
-    found = {}
-    for chart in chosen(run):
-        for drawing in chart.draw(run, []):
-            spec = text(drawing.chart.to_dict())
-            found[f"{chart.id}/{drawing.name}"] = hashlib.sha256(spec.encode()).hexdigest()[:16]
-    assert same(GOLDEN / f"{name}.drawings.json", text(found))
+    assert as_it_was(f"stored/{name}.drawings", run)
+
+
+def test_what_a_page_and_a_terminal_show(stored: tuple[str, Run]) -> None:
+    name, run = stored
+    assert words_as_they_were(f"stored/{name}.shown", run) and not list(run.failures)
