@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from drawn import as_it_was
 from html_facts import read
 from socket_data import bulk
 
@@ -163,3 +164,12 @@ def test_s4_is_not_held_against_another_path(far: Run) -> None:
     assert found and not any(measured.comparable for measured in found)
     differs = " ".join(found[0].differs)
     assert "about 300 ms in the source" in differs and "Rate 50 Mbit/s here" in differs
+
+
+def test_the_charts_are_as_they_were(far: Run) -> None:
+    assert as_it_was("drawn/congestion", far, "congestion", "sender-over-time")
+
+
+def test_a_trial_without_a_flow_has_no_course(run: Run) -> None:
+    rows = time_series.sender(run.trials[0])
+    assert rows.is_empty() and rows.columns == ["time_s", *time_series.SENDER]

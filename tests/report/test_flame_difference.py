@@ -9,6 +9,7 @@ from typing import Any
 
 import load_data
 import pytest
+from drawn import as_it_was
 from html_facts import read
 from pair_data import NEW, OLD, measured
 from test_stalls_chart import OTHERWISE, STALLED, still
@@ -16,7 +17,7 @@ from test_stalls_chart import OTHERWISE, STALLED, still
 from dnsrig.comparison.pairs import IN_STALLS, Profiles, pairs, profiles
 from dnsrig.comparison.pairs import OTHERWISE as ELSEWHERE
 from dnsrig.report import svg
-from dnsrig.report.charts import Drawing, _differences, _look, flame_difference
+from dnsrig.report.charts import Drawing, _differences, _flames, _look, flame_difference
 from dnsrig.runs.run import Run
 
 BEFORE = {"main;recv": 40, "main;answer": 40, "main;lock;futex": 20}
@@ -113,3 +114,22 @@ def test_or_against_all_of_a_version_that_has_none(stalling: Run) -> None:
     run = Run.open(stalling.directory)
     _, found = profiles(run, pairs(run)[0])
     assert (found.base_part, found.new_part) == (ELSEWHERE, IN_STALLS)
+
+
+def test_the_charts_are_as_they_were(stalling: Run, tmp_path: Path) -> None:
+    assert as_it_was("drawn/flame-difference", profiled(tmp_path / "other"), "flame-difference")
+    assert as_it_was("drawn/flame-difference-in-stalls", stalling, "flame-difference")
+
+
+@pytest.mark.parametrize(
+    ("more", "opacity"),
+    [(1.9, None), (2.0, 0.2), (9.9, 0.2), (10.0, 0.45), (29.9, 0.45), (30.0, 0.75), (100.0, 0.75)],
+)
+def test_a_larger_difference_has_a_stronger_shade(more: float, opacity: float | None) -> None:
+    wider, narrower = _differences.look(more), _differences.look(-more)
+    if opacity is None:
+        assert wider == narrower == _flames.PLAIN
+    else:
+        assert wider == _flames.Look(_differences.MORE, opacity)
+        assert narrower == _flames.Look(_differences.LESS, opacity)
+    assert _differences.look(more, named=True).edge == _look.INK

@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from drawn import as_it_was
 from html_facts import read
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from synthetic import Plan, build
 from dnsrig import report
 from dnsrig.report import svg
 from dnsrig.report.charts import _look, flame_graph
-from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, Frame, layout
+from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, PLAIN, Frame, label, layout, panel
 from dnsrig.report.charts.flame_graph import in_words, is_searching
 from dnsrig.runs.run import Run
 
@@ -141,3 +142,39 @@ def test_hostile_names_of_frames_stay_text(tmp_path: Path) -> None:
     assert page.text.count("<script>alert('x')</script>") >= 2, "in the title and on its frame"
     everything = "".join(page.texts) + "".join(value for _, _, value in page.attributes)
     assert not set("\x1b\u202e") & set(everything)
+
+
+def test_the_chart_is_as_it_was(profiled: Run) -> None:
+    assert as_it_was("drawn/flame-graph", profiled, "flame-graph")
+
+
+@pytest.mark.parametrize(
+    ("name", "percent", "shown"),
+    [
+        # The whole width of 680 pixels has room for 113 characters of 6 pixels, of which one stays free.
+        ("a" * 112, 100, "a" * 112),
+        ("a" * 113, 100, "a" * 111 + "…"),
+        ("abcde", 5.3, "abcde"),  # 36.04 pixels: 6 characters, less one
+        ("abcdef", 5.3, "abcd…"),
+        ("abcd", 4.5, "abcd"),
+        ("abcde", 4.5, ""),
+        ("", 0.5, ""),
+    ],
+)
+def test_a_frame_has_as_much_of_its_name_as_fits(name: str, percent: float, shown: str) -> None:
+    assert label(name, percent) == shown
+
+
+def test_a_frame_of_the_least_width_is_drawn_and_the_deepest_one_too() -> None:
+    assert [frame.name for frame in layout({"a": 199, "b": 1})] == ["a", "b"], "0.5 %"
+    assert [frame.name for frame in layout({"a": 200, "b": 1})] == ["a"]
+    deep = layout({";".join(map(str, range(MOST_DEPTH))): 1})
+    assert (len(deep), deep[-1].depth, deep[-1].name) == (MOST_DEPTH, MOST_DEPTH - 1, str(MOST_DEPTH - 1))
+
+
+@pytest.mark.parametrize(("depth", "height", "size"), [(1, 15, 10), (25, 375, 10), (26, 380, 9), (80, 380, 3)])
+def test_deep_stacks_have_lower_rows(depth: int, height: int, size: int) -> None:
+    """A row has 15 pixels until a panel has 380; its letters have two thirds of it, at most 10 pixels."""
+    drawn = panel(layout({";".join(map(str, range(depth))): 1}), "", lambda frame: PLAIN).to_dict(validate=False)
+    *_, words = drawn["layer"]
+    assert (drawn["height"], words["mark"]["fontSize"]) == (height, size)

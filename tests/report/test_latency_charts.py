@@ -8,22 +8,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import pytest
+from drawn import as_it_was, words_as_they_were
 from html_facts import read
 from load_data import LoadPlan, build, write_hlog
 from made_up import once
 
 from dnsrig import report
-from dnsrig.report import svg
+from dnsrig.report import svg, wording
 from dnsrig.report.charts import _latency, _look, all_charts, time_by_variant
 from dnsrig.report.charts import latency_boxes as boxes
 from dnsrig.report.charts import latency_by_rate as by_rate
 from dnsrig.report.charts import latency_heat_map as heat_map
 from dnsrig.report.charts import slowest_percentile as slowest
 from dnsrig.runs.latency import Histogram, Interval
+from dnsrig.runs.load_result import Try
 from dnsrig.runs.run import Run
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
+SERVERS = [BIND, *(f"knot@/{letter}" for letter in "abcdefgh")]
+MS = 1_000_000
 PLAN = LoadPlan(seconds=4, slow_seconds={BIND: [2]}, timeouts={BIND: 60})
 
 
@@ -268,3 +273,135 @@ def test_a_large_run_makes_a_page_that_can_be_mailed(tmp_path: Path) -> None:
     assert len(heat_map.draw(run)) == _latency.MOST_VARIANTS
     size = sum(len(drawn(module, run)) for module in (slowest, heat_map, boxes))
     assert size < 1_200_000
+
+
+def test_the_charts_are_as_they_were(loaded: Run, ramped: Run) -> None:
+    assert as_it_was("drawn/load", loaded)
+    assert as_it_was("drawn/ramp", ramped)
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [
+        ("late", LoadPlan(repeats=2, seconds=2, late_us={KNOT: 300})),
+        ("transports", LoadPlan(servers=[KNOT], seconds=1, repeats=1, extra_axes={"transport": ["udp", "tcp"]})),
+        ("nine-servers", LoadPlan(SERVERS, repeats=1, seconds=1, median_us=dict.fromkeys(SERVERS, 100.0))),
+    ],
+)
+def test_the_curves_are_as_they_were(tmp_path: Path, name: str, plan: LoadPlan) -> None:
+    run = Run.open(build(tmp_path / "run", plan))
+    assert as_it_was(f"drawn/{name}", run, "slowest-percentile", "latency-heat-map", "latency-boxes")
+
+
+@pytest.mark.parametrize(("queries", "marked"), [(1_000_000, False), (999_000, True)])
+def test_few_answers_are_marked_only_where_there_are_few(tmp_path: Path, queries: int, marked: bool) -> None:
+    """A million queries have ten beyond the last percentile drawn, 0.001 %."""
+    run = Run.open(build(tmp_path / "run", LoadPlan(servers=[KNOT], repeats=1, seconds=1)))
+    write_hlog(run.trials[0].directory / "latency.hlog", [{"due": {1_000_000: queries}}])
+    trials, last = Run.open(run.directory).trials, slowest.LEAST_PERCENT
+    assert bool(slowest._few(trials, alt.X("percent:Q"), alt.Scale(type="log"), last)) is marked
+
+
+@pytest.mark.parametrize(
+    ("holds", "said"), [([True], True), ([False], False), ([True, False], False), ([True, True, False], True)]
+)
+def test_a_rate_holds_in_most_of_its_tries(holds: list[bool], said: bool) -> None:
+    tries = [Try(rate_qps=10, sent_qps=20 + n, p50_ns=MS, p99_ns=2 * MS, holds=held) for n, held in enumerate(holds)]
+    step = by_rate._step(tries, most_ms=1.5)
+    middle = 20 + (len(holds) - 1) / 2
+    assert (step.rate_qps, step.p50_ms, step.p99_ms, step.holds) == (middle, 1, 1.5, said)
+
+
+@pytest.mark.parametrize(
+    ("shades", "opacities"),
+    [(1, [0.16]), (2, [0.16, 1]), (3, [0.16, 0.58, 1]), (6, [0.16, 0.328, 0.496, 0.664, 0.832, 1])],
+)
+def test_shades_go_from_faint_to_full(shades: int, opacities: list[float]) -> None:
+    scale = heat_map._shade(range(shades), "black").to_dict()["scale"]
+    assert scale["range"] == pytest.approx(opacities)
+    last = "100,000 or more" if shades == 6 else {1: "1 to 9", 2: "10 to 99", 3: "100 to 999"}[shades]
+    assert scale["domain"][-1] == last
+
+
+@pytest.mark.parametrize(("intervals", "drawn"), [(1, 1), (60, 60), (61, 31), (120, 60), (121, 41)])
+def test_up_to_sixty_stretches_are_drawn(intervals: int, drawn: int) -> None:
+    found = _latency.stretches([Interval(float(n), 1.0, Histogram.of({1000: 1})) for n in range(intervals)])
+    assert len(found) == drawn and found[0].offset_s == 0
+    assert sum(stretch.duration_s for stretch in found) == intervals
+
+
+@pytest.mark.parametrize(
+    ("value_ns", "timeout_ms", "shown"),
+    [(0, None, 0.001), (999, None, 0.001), (1001, None, 0.001001), (5 * MS, 5.0, 5), (5 * MS + 1, 5.0, 5)],
+)
+def test_a_latency_is_drawn_between_a_microsecond_and_the_timeout(
+    value_ns: int, timeout_ms: float | None, shown: float
+) -> None:
+    assert _latency.shown_ms(value_ns, timeout_ms) == pytest.approx(shown, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([1.15, 80.0], [1, 10, 100]),
+        ([1.16, 79.9], [2, 5, 10, 20, 50]),
+        ([0.5, 0.9], [0.5, 1]),
+        ([3.0, 3.1], None),
+    ],
+)
+def test_times_on_an_axis_have_figures(values: list[float], ticks: list[float] | None) -> None:
+    title, scale, axis = _latency.milliseconds(values, "latency, ms")
+    assert title == "latency, ms (log scale)"
+    assert scale["domain"] == pytest.approx([values[0] / 1.15, 1.25 * values[-1]])
+    assert axis.to_dict().get("values") == (pytest.approx(ticks) if ticks else None)
+
+
+CAUSES = [
+    (
+        ("lateness",),
+        "Where the instrument was late",
+        "the latency from the due time and the least that the server took",
+    ),
+    (("buckets",), "Where a tool counts in buckets", "their upper ends and their lower ends"),
+    (
+        ("buckets", "lateness"),
+        "Where a tool counts in buckets, or an instrument was late,",
+        "the upper end and the lower one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("causes", "why", "ends"), CAUSES)
+def test_a_caption_states_why_there_are_two_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, causes: tuple[str, ...], why: str, ends: str
+) -> None:
+    late = Run.open(build(tmp_path / "run", LoadPlan(servers=[KNOT], repeats=1, seconds=2, late_us={KNOT: 300})))
+    monkeypatch.setattr(wording, "causes_of_ends", lambda run: set(causes))
+    assert _latency.why_between(late) == why
+    assert _latency.between(late, "it is drawn") == f" {why} the true latency lies between {ends}: it is drawn."
+    buckets, instrument = "tool" in wording.both_ends(late), "late" in wording.both_ends(late)
+    assert {"buckets": buckets, "lateness": instrument} == {cause: cause in causes for cause in ("buckets", "lateness")}
+    assert ("buckets" in wording.why_wide(late), "late" in wording.why_wide(late)) == (buckets, instrument)
+
+
+def test_the_words_are_as_they_were(loaded: Run, ramped: Run, tmp_path: Path) -> None:
+    late = Run.open(build(tmp_path / "late", LoadPlan(repeats=5, seconds=1, late_us={KNOT: 300})))
+    for name, run in {"load": loaded, "ramp": ramped, "late": late}.items():
+        assert words_as_they_were(f"drawn/{name}", run), name
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "edges", "a_decade"),
+    [(1, 9.9, 11, 10), (1, 2500, 35, 10), (1, 2600, 29, 8), (0.0011, 9990, 29, 4), (1e-6, 9.9e6, 40, 3), (5, 5, 2, 10)],
+)
+def test_a_map_has_as_many_rows_as_fit(low: float, high: float, edges: int, a_decade: int) -> None:
+    """At most 36, of 10, 8, 6, 5, 4 or 3 a decade."""
+    found = heat_map.edges(low, high)
+    assert len(found) == edges and found[1] / found[0] == pytest.approx(10 ** (1 / a_decade))
+
+
+@pytest.mark.parametrize(
+    ("value_ms", "row"), [(0.5, 0), (1.0, 0), (9.99, 0), (10.0, 1), (99.9, 1), (100.0, 1), (1e9, 1)]
+)
+def test_a_latency_lies_in_the_row_that_begins_with_it(value_ms: float, row: int) -> None:
+    assert heat_map._row(value_ms, [1.0, 10.0, 100.0]) == row

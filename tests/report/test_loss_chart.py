@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from drawn import as_it_was
 from load_data import LoadPlan, build
 
 from dnsrig.comparison.loss import losses
@@ -67,3 +68,7 @@ def test_no_interval_is_drawn_over_the_names(run: Run, monkeypatch: pytest.Monke
 def test_without_udp_as_the_baseline_there_is_no_loss(run: Run) -> None:
     run.manifest.baseline = {"transport": "dot"}
     assert not loss_to_udp.applies(run)
+
+
+def test_the_chart_is_as_it_was(run: Run) -> None:
+    assert as_it_was("drawn/loss-to-udp", run, "loss-to-udp")

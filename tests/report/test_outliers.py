@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
+from drawn import as_it_was
 from synthetic import Plan, build
 
 from dnsrig.report.charts import _look, repeats
@@ -109,3 +111,38 @@ def test_each_repeat_is_numbered_once_and_labels_do_not_overlap(one: Run) -> Non
     labels = repeats._labels("row", repeats._placed(rows, scale))
     assert sorted(" ".join(str(label["text"]) for label in labels).split()) == list("1234567")
     assert len(labels) == 2, "the outlier, and all others, which are too close for labels of their own"
+
+
+def test_the_charts_are_as_they_were(one: Run) -> None:
+    assert as_it_was("drawn/outliers", one, "repeats", "outliers", findings=found("cold-page-cache", 3))
+
+
+def test_numbers_of_repeats_share_a_line_where_they_would_touch() -> None:
+    """A digit has 6 pixels, and each label as much as one digit beside it: 12 pixels for one number, 24 for two."""
+
+    def labels(*at_px: float) -> list[tuple[object, object]]:
+        marks = {"value": [float(px) for px in at_px], "repeat": [str(n + 1) for n in range(len(at_px))]}
+        rows = repeats._labels("row", pl.DataFrame(marks | {"at_px": list(map(float, at_px))}))
+        return [(row["value"], row["text"]) for row in rows]
+
+    assert labels(10) == [(10, "1")]
+    assert labels(10, 22) == [(10, "1"), (22, "2")]
+    assert labels(10, 21.9) == [(15.95, "1 2")]
+    assert labels(0, 10, 23) == [(5, "1 2"), (23, "3")]
+    assert labels(0, 10, 22.5) == [(11.25, "1 2 3")], "the two have no room beside the third"
+
+
+@pytest.mark.parametrize(
+    ("value", "typical", "apart"),
+    [
+        (1.5, 1.0, "+50 %"),
+        (1.0101, 1.0, "+1 %"),
+        (1.0099, 1.0, "+1.0 %"),
+        (1.004, 1.0, "+0.4 %"),
+        (0.5, 1.0, "-50 %"),
+        (5, 0, "+0.0 %"),
+    ],
+)
+def test_the_distance_from_the_median_repeat(one: Run, value: float, typical: float, apart: str) -> None:
+    (outlier,) = outliers(one, [])
+    assert replace(outlier, value=value, typical_value=typical).apart == apart

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from drawn import as_it_was
 from load_data import LoadPlan, build
 
 from dnsrig.report import svg
@@ -81,3 +82,24 @@ def test_a_long_replay_is_drawn_in_wider_stretches_without_gaps(replayed: Run) -
     sent = asked_and_answered.rates(trial).filter(line="queries sent")
     assert sent.height == MOST_POINTS and sent["time_s"].diff().drop_nulls().round(6).n_unique() == 1
     assert sent["value"].sum() * 0.2 == pytest.approx(16)
+
+
+def test_a_flood_that_took_no_time_is_not_drawn(replayed: Run) -> None:
+    trial = only(replayed)
+    begin_ns = trial.load.start_ns
+    trial.record.instruments["flood"] = {"model": "rate", "start_ns": begin_ns, "end_ns": begin_ns, "sent": 1}
+    assert len(next(iter(asked_and_answered.pictures(replayed, []))).panels) == 2
+
+
+def test_the_charts_are_as_they_were(replayed: Run) -> None:
+    begin_ns = only(replayed).load.start_ns + 10 * MS
+    flooded = {"model": "rate", "start_ns": begin_ns, "end_ns": begin_ns + 20 * MS, "sent": 8}
+    only(replayed).record.instruments["flood"] = flooded
+    assert as_it_was("drawn/replay", replayed, "asked-and-answered", "clients-by-latency")
+
+
+@pytest.mark.parametrize(("clients", "drawn"), [(19, False), (20, True)])
+def test_fewer_than_twenty_clients_have_no_shares(replayed: Run, clients: int, drawn: bool) -> None:
+    trial = only(replayed)
+    trial.__dict__["clients"] = trial.clients.head(clients)
+    assert clients_by_latency.applies(replayed) is drawn

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from drawn import as_it_was
 from html_facts import read
 
 from dnsrig.report import svg
@@ -128,3 +129,7 @@ def test_all_of_it_is_drawn(far: Run) -> None:
         assert word in found.text
     assert "NaN" not in " ".join(found.values("d"))
     assert "S3 published" in CARRIERS.caption(far)
+
+
+def test_the_chart_is_as_it_was(far: Run) -> None:
+    assert as_it_was("drawn/replication", far, "replication")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from drawn import as_it_was
 from load_data import LoadPlan, build
 
 from dnsrig.report import svg
@@ -87,3 +88,31 @@ def test_a_resolver_of_a_world_shows_its_counters(resolved: Run) -> None:
 def test_a_server_that_is_no_resolver_has_no_minutes(tmp_path: Path) -> None:
     run = Run.open(build(tmp_path / "run", LoadPlan(servers=["knot@system"], repeats=1, seconds=2)))
     assert not first_and_last_minute.applies(run)
+
+
+def test_the_chart_is_as_it_was(resolved: Run) -> None:
+    assert as_it_was("drawn/first-and-last-minute", resolved, "first-and-last-minute")
+
+
+def test_repeats_are_laid_onto_one_grid_of_time() -> None:
+    """In steps of a tenth of a second; what lies before the start is left out."""
+    first = pl.DataFrame({"time_s": [-0.1, 0.0, 0.05, 0.25], "value": [9.0, 1.0, 3.0, 10.0]})
+    second = pl.DataFrame({"time_s": [0.0], "value": [5.0]})
+    assert resources._band([first, second]).rows() == [(0.05, 3.5, 2, 5, True), (0.25, 10, 10, 10, False)]
+    assert resources._band([first]).rows() == [(0.05, 2, 2, 2, True), (0.25, 10, 10, 10, True)]
+    assert resources._band([]).is_empty() and resources._band([first.clear()]).is_empty()
+
+
+@pytest.mark.parametrize(("seconds", "step_s"), [(15, 0.1), (30, 0.2), (300, 2.0)])
+def test_a_long_course_has_150_points(seconds: int, step_s: float) -> None:
+    times = [(tenth + 0.5) / 10 for tenth in range(10 * seconds)] + [float(seconds)]
+    found = resources._band([pl.DataFrame({"time_s": times, "value": [1.0] * len(times)})])
+    assert found.height == 151 and found["time_s"][0] == pytest.approx(step_s / 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "heading"),
+    [("all", 0, "CPU"), ("all", 1, ""), ("100 zones", 0, ["CPU", "100 zones"]), ("100 zones", 1, ["", "100 zones"])],
+)
+def test_the_first_column_names_the_resource(name: str, column: int, heading: str | list[str]) -> None:
+    assert resources._heading("CPU", name, column) == heading

@@ -5,6 +5,7 @@ from pathlib import Path
 import load_data
 import polars as pl
 import pytest
+from drawn import as_it_was
 from html_facts import read
 
 from dnsrig.report import svg
@@ -90,3 +91,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     still(Run.open(directory).trials[0], {"main;<script>alert(1)</script>": 100})
     (drawing,) = stalls.draw(Run.open(directory))
     assert "script" not in read(svg.render(drawing.chart)).tags
+
+
+def test_the_chart_is_as_it_was(stalling: Run) -> None:
+    assert as_it_was("drawn/stalls", stalling, "stalls")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import synthetic
+from drawn import as_it_was, words_as_they_were
 from html_facts import read
 from transfer_data import TransferPlan, build
 from transfer_rows import Transfer, limited, pipelined, put, reused, zone
@@ -178,9 +179,73 @@ def test_arrival_at_secondaries(tmp_path: Path) -> None:
     record.spec.procedure, record.spec.main_metric, record.spec.options = "fan-out", "last_done_s", {"secondaries": 10}
     record.spec.dataset.zones = 1
     write_json(folder / "trial.json", record)
-    (trial,) = Run.open(directory).trials
+    run = Run.open(directory)
+    (trial,) = run.trials
     assert trial.measure is not None
     made = [Transfer(zone(0), 1, 2 + 10 * n, 5 + 10 * n, secondary=n, connection=n) for n in range(10)]
     put(trial, made, secondaries=10)
     trial.measure.start.monotonic_ns = int(number(trial.transfers["asked_ns"].min())) - 5
     assert percentiles.at_secondaries(trial).points() == [(10 * (n + 1), 4 + 10 * n) for n in range(10)]
+    assert as_it_was("drawn/arrival", run, "arrival-at-secondaries")
+
+
+def test_the_charts_are_as_they_were(pulled: Run) -> None:
+    variant = pulled.manifest.variants[-1].id
+    found = [Finding(trap="transfer-limit", verdict="found", variant=variant, repeat=n, summary="") for n in (1, 2, 3)]
+    assert as_it_was("drawn/transfers", pulled, *IDS[:3], findings=found)
+
+
+@pytest.mark.parametrize(("zones", "drawn"), [(150, 150), (151, 76), (300, 150), (301, 101)])
+def test_up_to_150_zones_are_drawn(trial: Trial, zones: int, drawn: int) -> None:
+    put(trial, reused(zones))
+    assert waterfall.sampled(trial).height == drawn
+    assert waterfall._y_title(trial) == ("zones" if zones == drawn else f"{drawn} of {zones} zones")
+
+
+@pytest.mark.parametrize(("zones", "drawn"), [(40, 0), (41, 40)])
+def test_the_beginning_is_drawn_again_if_there_is_more(trial: Trial, zones: int, drawn: int) -> None:
+    put(trial, reused(zones))
+    assert waterfall.first(trial).height == drawn
+
+
+def test_of_endless_attempts_the_first_3000_are_drawn(trial: Trial) -> None:
+    put(trial, [Transfer(zone(0), n, n, n + 1) for n in range(3_002)])
+    rows = waterfall.lines(trial, waterfall.sampled(trial))
+    assert (rows.height, rows["asked"][-1]) == (3_000, 2_999)
+
+
+def test_a_short_transfer_is_as_long_as_can_be_seen(trial: Trial) -> None:
+    """560 pixels show 0 to 1,000 ms: 1.6 of them are 2.857 ms."""
+    put(trial, [Transfer(zone(0), 0, 100, 101), Transfer(zone(1), 0, 200, 210), Transfer(zone(2), 0, 500, 5_000)])
+    rows = waterfall._fitted(waterfall.lines(trial, waterfall.sampled(trial)), (0.0, 1_000.0))
+    assert rows["shown"].to_list() == pytest.approx([102.857, 210, 1_000], abs=0.001)
+    assert rows["waited"].to_list() == pytest.approx([100, 200, 500])
+
+
+@pytest.mark.parametrize(
+    ("connections", "colours"),
+    [
+        (1, ["done"]),
+        (2, ["connection 0", "connection 1"]),
+        (6, [f"connection {n}" for n in range(6)]),
+        (7, ["done"]),
+    ],
+)
+def test_up_to_six_connections_have_a_colour_each(trial: Trial, connections: int, colours: list[str]) -> None:
+    put(trial, [Transfer(zone(n), n, n, n + 1, connection=n) for n in range(connections)])
+    assert sorted(set(waterfall.lines(trial, waterfall.sampled(trial))["colour"])) == colours
+
+
+def test_arrivals_are_thinned_and_keep_their_ends() -> None:
+    def of(arrived: int, count: int) -> list[tuple[float, float]]:
+        return percentiles.Arrivals([float(n + 1) for n in range(arrived)], count).points()
+
+    assert of(0, 4) == []
+    assert of(2, 4) == [(25, 1), (50, 2)]
+    assert of(60, 60) == [(pytest.approx(100 * n / 60), n) for n in range(1, 61)]
+    assert [time for _, time in of(61, 61)] == [1, *range(2, 61, 2), 61]
+    assert of(121, 242)[-1] == (50, 121)
+
+
+def test_the_words_are_as_they_were(pulled: Run) -> None:
+    assert words_as_they_were("drawn/transfers", pulled)

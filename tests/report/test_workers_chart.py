@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 import pytest
 import synthetic
+from drawn import as_it_was
 from html_facts import read
 
 from dnsrig.report import svg
@@ -82,3 +83,86 @@ def test_what_did_not_count_is_in_no_line(law: Run) -> None:
     spans = WORKERS.draw(law, [])[0].chart.to_dict()["datasets"].values()
     (medians,) = [rows for rows in spans if rows and "low" in rows[0] and rows[0]["group"] != metric_by_axis.LAW]
     assert {row["place"] for row in medians} == {1, 10}
+
+
+def test_the_chart_is_as_it_was(law: Run) -> None:
+    assert as_it_was("drawn/workers", law, "workers")
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        # The axis has 1.3 times as much room beyond either end as its marks.
+        ([13.0, 76.9], [10, 20, 50]),
+        ([13.1, 77.0], [20, 50, 100]),
+        ([1.3, 769.0], [1, 2, 5, 10, 20, 50, 100, 200, 500]),
+        ([0.13, 1.5], [0.1, 0.2, 0.5, 1]),
+    ],
+)
+def test_a_logarithmic_axis_names_what_lies_in_it(values: list[float], named: list[float]) -> None:
+    axis = _look.log_axis(pl.Series(values), "x")["axis"]
+    assert axis["values"] == pytest.approx(named)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "named"),
+    [
+        (1.0, 50.0, [1, 2, 5, 10, 20, 50]),
+        (1.01, 49.9, [2, 5, 10, 20]),
+        (0.9, 1.9, None),
+        (1.0, 2.0, [1, 2]),
+        (3.0, 4.0, None),
+    ],
+)
+def test_the_ends_of_a_logarithmic_axis_have_figures_too(low: float, high: float, named: list[float] | None) -> None:
+    """If fewer than two figures lie in it, the renderer chooses."""
+    axis = _look.axis_of(alt.Scale(type="log", domain=[low, high]), 7).to_dict()
+    assert axis.get("values") == named and axis.get("tickCount") == (None if named else 7)
+
+
+@pytest.mark.parametrize(
+    ("values", "title", "kind", "domain"),
+    [
+        ([1.0, 30.0], "x", "linear", [0, 31.5]),
+        ([1.0, 30.1], "x (log scale)", "log", [1 / 1.05, 31.605]),
+        ([0.0, 1000.0], "x", "linear", [0, 1050]),
+        ([-2.0, 10.0], "x", "linear", [-2, 10.5]),
+        ([0.0], "x", "linear", [0, 1]),
+        ([], "x", "linear", [0, 1]),
+    ],
+)
+def test_an_axis_begins_at_zero_unless_that_would_hide_the_small(
+    values: list[float], title: str, kind: str, domain: list[float]
+) -> None:
+    found, scale = _look.measure(pl.Series(values, dtype=pl.Float64), "x")
+    assert (found, scale["type"]) == (title, kind) and scale["domain"] == pytest.approx(domain)
+
+
+@pytest.mark.parametrize(("values", "domain"), [([2.0, 4.0], [0, 4.2]), ([0.0], [0, 1]), ([], [0, 1])])
+def test_a_scale_from_zero_ends_above_the_largest(values: list[float], domain: list[float]) -> None:
+    assert _look.from_zero(pl.Series(values, dtype=pl.Float64))["domain"] == pytest.approx(domain)
+
+
+def test_colours_shapes_and_dashes_begin_anew_after_the_last() -> None:
+    names = list("abcdefghi")
+    assert _look.colours(names)["range"] == [*_look.COLOURS, *_look.COLOURS[:3]]
+    assert _look.shapes(names)["range"] == [*_look.SHAPES, _look.SHAPES[0]]
+    assert _look.dashes(names)["range"] == [*_look.DASHES, *_look.DASHES[:2]]
+    floor = "transfer@engine (protocol floor)"
+    assert _look.colours(["a", floor])["range"] == [_look.COLOURS[0], _look.MUTED]
+    assert _look.dashes(["a", floor])["range"] == [_look.DASHES[0], _look.FLOOR_DASH]
+
+
+@pytest.mark.parametrize(
+    ("names", "at_ends"),
+    [
+        (["a"], False),
+        (["a", "b"], True),
+        (list("abcd"), True),
+        (list("abcde"), False),
+        (["a", "b" * 30], True),
+        (["a", "b" * 31], False),
+    ],
+)
+def test_few_short_names_are_at_the_ends_of_lines(names: list[str], at_ends: bool) -> None:
+    assert _look.named_at_ends(names) is at_ends
