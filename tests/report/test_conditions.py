@@ -48,3 +48,34 @@ def test_what_is_zero_everywhere_is_said_once() -> None:
 def test_absolute_moments_are_left_out(run: Run) -> None:
     assert set(conditions.instruments(run)) == {"probe", "watch"}
     assert not any(name.endswith("_ns") or name == "event" for name in conditions.instruments(run)["probe"])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "–"),
+        (False, "no"),
+        (12_345, "12,345"),
+        (0.1234567, "0.123457"),
+        ([], "–"),
+        ([1, None, "x"], "1, –, x"),
+        ({}, "–"),
+        ({"a": 1, "b": [2, 3]}, "a 1, b 2, 3"),
+        ("text", "text"),
+    ],
+)
+def test_any_value_is_one_line(value: Any, shown: str) -> None:
+    assert conditions.text(value) == shown
+
+
+def test_conditions_that_machines_share_are_said_once() -> None:
+    columns = {"a": {"kernel": "6.1", "cpus": "2"}, "b": {"kernel": "6.1", "cpus": "4"}}
+    assert conditions.alike(columns) == {"kernel": "6.1"}
+    assert conditions.differing(columns) == {"a": {"cpus": "2"}, "b": {"cpus": "4"}}
+    assert conditions.alike({"": columns["a"]}) == columns["a"]
+    assert conditions.differing({"a": columns["a"], "b": dict(columns["a"])}) == {}
+
+
+def test_a_count_that_is_not_zero_everywhere_is_a_row() -> None:
+    rows, zero = conditions.as_table({"a": {"late": "0", "name": "–"}, "b": {"late": "1"}})
+    assert rows == {"late": ["0", "1"], "name": ["–", "–"]} and zero == []

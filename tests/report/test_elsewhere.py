@@ -139,3 +139,52 @@ def test_a_run_on_one_machine_has_nothing_of_it(tmp_path: Path) -> None:
 
 def test_generators_are_one_line_over_time(run: Run) -> None:
     assert [*timeline._hosts(run.trials[0])] == ["secondary", "primary", "2 generators", "observer"]
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "+0 s"),
+        (999_400_000, "+0.999 s"),
+        (999_600_000, "+1.000 s"),
+        (-59_999_000_000, "-59.999 s"),
+        (60_000_000_000, "+0:01:00.000"),
+        (-3_599_999_000_000, "-0:59:59.999"),
+        (3_600_000_000_000, "+1:00:00.000"),
+        (86_399_999_000_000, "+23:59:59.999"),
+        (2 * 86_400_000_000_000, "+2 d 0:00:00.000"),
+    ],
+)
+def test_an_offset_of_clocks_has_the_unit_that_fits(ns: int, text: str) -> None:
+    assert elsewhere._ahead(ns) == text
+
+
+def test_a_list_of_three_is_folded_away() -> None:
+    assert elsewhere._folded("2 on", ["a", "b"]) == "a, b"
+    assert elsewhere._folded("3 on", ["a", "b", "c"]) == elsewhere.Folded("3 on", "a, b, c")
+    assert elsewhere._folded("0 on", []) == "–"
+
+
+@pytest.mark.parametrize(("texts", "shown"), [([], "–"), (["1"], "1"), (["1", "1"], "1"), (["1", "2", "3"], "1..3")])
+def test_a_range_has_its_ends(texts: list[str], shown: str) -> None:
+    assert elsewhere._ends(texts) == shown
+
+
+def test_what_is_not_known_of_an_interface_is_a_dash() -> None:
+    assert set(elsewhere._interface({}).values()) == {"–"}
+    known = {"speed_mbit": 1000, "duplex": "half", "queues_rx": 2, "queues_tx": 1, "rss_rings": 1}
+    more = {"receive_packet_steering": "f", "irqs": {"1": "0"}, "offloads": ["rx-gro"], "numa_node": 0}
+    assert elsewhere._interface(known | more) == {
+        "interface": "–",
+        "driver": "–",
+        "speed": "1,000 Mbit/s, half duplex",
+        "queues": "rx 2, tx 1",
+        "RSS": "1 ring; RPS f",
+        "NUMA node": "0",
+        "interrupts": "1: CPU 0",
+        "offloads": "rx-gro",
+    }
+    channels = elsewhere._interface(
+        {"channels": {"rx": 0, "other": 1, "combined": 4}, "queues_rx": 4, "rings": {"rx": 512}}
+    )
+    assert channels["queues"] == "combined 4; rings rx 512"

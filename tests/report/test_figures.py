@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from dataclasses import replace
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import dnsrig
 from dnsrig.report import figures
-from dnsrig.stats.statistics import PercentSpread, Spread, compare, spread
+from dnsrig.stats.statistics import Interval, PercentSpread, Spread, compare, spread
 from dnsrig.text import digits
 
 
@@ -159,3 +160,130 @@ def test_no_sentence_writes_a_number_with_an_exponent() -> None:
 def test_a_change_is_no_percentage_where_nobody_thinks_in_percent(percent: float, text: str) -> None:
     compared = replace(compare([1.0] * 5, [1.0] * 5, "lower"), percent=percent)
     assert figures.of_before(compared) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.1, "s", "0.100 s"),
+        (0.0999, "s", "99.9 ms"),
+        (0.00025, "s", "0.250 ms"),
+        (0.000099, "s", "99.0 µs"),
+        (-0.05, "s", "-50.0 ms"),
+        (999, "B", "999 B"),
+        (1000, "B", "1.00 kB"),
+        (1e6, "bytes", "1.00 MB"),
+        (1e9, "B/s", "1.00 GB/s"),
+        (2.5e12, "bytes/s", "2.50 TB/s"),
+        (5, "%", "5.00 %"),
+        (100, "%", "100 %"),
+        (7, "ms", "7.00 ms"),
+        (7, "sockets", "7 sockets"),
+        (0.5, "sockets", "0.500 sockets"),
+        (12.5, "", "12.5"),
+    ],
+)
+def test_a_unit_begins_where_the_smaller_one_ends(value: float, unit: str, text: str) -> None:
+    assert figures.figure(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        (None, "–"),
+        (0.0, "< 0.001"),
+        (0.00099, "< 0.001"),
+        (0.001, "0.001"),
+        (0.0504, "0.050"),
+        (0.099, "0.099"),
+        (0.1, "0.10"),
+        (1.0, "1.00"),
+    ],
+)
+def test_a_small_p_has_more_digits(p: float | None, text: str) -> None:
+    assert figures.p_value(p) == text
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [
+        (0.05, "0.05 %"),
+        (9.72, "9.7 %"),
+        (9.94, "9.9 %"),
+        (10, "10 %"),
+        (899, "899 %"),
+        (900, "10 times"),
+        (6100, "62 times"),
+        (12_345, "120 times"),
+    ],
+)
+def test_how_much_slower_has_two_digits(percent: float, text: str) -> None:
+    assert figures.slower(percent) == text
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [
+        (None, "–"),
+        (0.5, "1/200 of before"),
+        (10.1, "10.1 % of before"),
+        (999.0, "999 % of before"),
+        (1000.0, "10 times before"),
+    ],
+)
+def test_a_change_is_a_percentage_between_a_tenth_and_ten_times(percent: float | None, text: str) -> None:
+    compared = replace(compare([1.0] * 5, [1.0] * 5, "lower"), percent=percent)
+    assert figures.of_before(compared) == text
+
+
+def test_an_interval_has_the_digits_of_its_percentage() -> None:
+    found = compare([1.0] * 5, [2.0] * 5, "lower")
+    whole = replace(found, percent=88.51, interval=Interval(86.04, 91.06, 0.95))
+    assert figures.interval(whole) == "[86.0..91.1]"
+    assert figures.interval(replace(whole, percent=112.4)) == "[86..91]"
+    assert figures.interval(replace(whole, interval=Interval(0.0, math.inf, 0.95))) == "[0..∞]"
+    for without in (None, replace(whole, percent=None), replace(whole, interval=None)):
+        assert figures.interval(without) == ""
+    assert figures.percent(replace(whole, percent=None)) == "–"
+    assert figures.percent(replace(whole, between=(88.46, 88.54))) == "88.5 %", "both ends look alike"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 repeats"), (1, "1 repeat"), (2, "2 repeats"), (1234, "1,234 repeats")]
+)
+def test_only_one_is_singular(number: int, text: str) -> None:
+    assert figures.count(number, "repeat") == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("cpu_ns", 33_327_359, ("cpu", "33.3 ms")),
+        ("error_us", 5, ("error", "5.00 µs")),
+        ("wait_ms", 1500, ("wait", "1.50 s")),
+        ("time_s", 2, ("time", "2.00 s")),
+        ("rate_per_s", 5.5, ("rate", "5.50 /s")),
+        ("size_bytes", 2000, ("size", "2.00 kB")),
+        ("share_percent", 12.5, ("share", "12.5 %")),
+        ("zones", 12_345, ("zones", "12,345")),
+        ("ratio", 0.123456, ("ratio", "0.1235")),
+    ],
+)
+def test_a_name_that_ends_in_a_unit_gives_it_to_its_number(name: str, value: float, shown: tuple[str, str]) -> None:
+    assert figures.quantity(name, value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "yes"),
+        (False, "no"),
+        (12_345, "12,345"),
+        (2.5, "2.5"),
+        (10_000.0, "10,000"),
+        ("knot@system", "knot@system"),
+        ("transfer@engine", "transfer@engine (protocol floor, not stored)"),
+    ],
+)
+def test_a_parameter_in_words(value: bool | int | float | str, text: str) -> None:
+    assert figures.parameter(value) == text

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from made_up import made_up_findings
 
-from dnsrig.report.gather import gather, together
-from dnsrig.rundir import Finding
+from dnsrig.report.gather import _sorted, _where, gather, together
+from dnsrig.rundir import Finding, Scalar
 from dnsrig.runs.run import Run
 
 
@@ -53,3 +54,20 @@ def test_variants_that_differ_in_figures_alone_are_one_entry(run: Run) -> None:
     assert [entry.summary for entry in alike] == ["full after 3 s", "full after 41.5 s"]
     assert [entry.summary for entry in alone] == ["not full"]
     assert together(alike).evidence == {"s": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("repeats", "measured", "where"),
+    [(0, 5, ""), (1, 1, "in the only repeat"), (1, 5, "in 1 of 5 repeats"), (5, 5, "in 5 of 5 repeats")],
+)
+def test_an_entry_states_in_how_many_repeats(repeats: int, measured: int, where: str) -> None:
+    assert _where(repeats, measured) == where
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"), [([3, None, 1, ""], [1, 3]), (["b", "a"], ["b"]), (["", None], []), ([2, "a"], [2])]
+)
+def test_numbers_of_the_evidence_are_sorted_and_of_texts_the_first_is_kept(
+    values: list[Scalar | None], shown: list[Scalar]
+) -> None:
+    assert _sorted(values) == shown

@@ -11,11 +11,17 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import altair as alt
 import pytest
+from drawn import digest, pictures_as_they_were, text
+from golden_files import same
 from history_data import measured
+from html_facts import lines
+from test_terminal import printed
 
 from dnsrig.comparison.history import History, history
 from dnsrig.errors import UsageError
+from dnsrig.report.history import chart, data, page, table
 from dnsrig.report.history_exports import by_version, export, formats
 
 GOLDEN = Path(__file__).parent / "golden/history"
@@ -122,3 +128,23 @@ def test_text_from_outside_stays_within_its_quotes(made: History, tmp_path: Path
     (path,) = export(replace(made, series=[odd]), "openmetrics", tmp_path)
     samples = [s for f in parser.text_string_to_metric_families(path.read_text()) for s in f.samples]
     assert {sample.labels["parameters"] for sample in samples} == {'zones=a"b\\c\nd'}
+
+
+def test_a_terminal_shows_it_as_it_was(made: History) -> None:
+    shown = "\n".join(printed(table.as_text(made), width) for width in (80, 140))
+    assert same(GOLDEN / "terminal.txt", shown)
+
+
+def test_the_charts_are_as_they_were(made: History, tmp_path: Path) -> None:
+    charts: dict[str, alt.TopLevelMixin] = {metric.name: chart.draw(series) for metric, series in made.metrics}
+    several = history([measured(tmp_path, {f"9.18.{n}": 2.0 ** (n // 2) for n in range(12)}, drift=1.02)])
+    charts["changes"] = chart.draw(several.series)
+    assert len(several.series[0].changes) > 1
+    assert pictures_as_they_were("drawn/history", charts)
+
+
+def test_the_page_and_the_json_are_as_they_were(made: History) -> None:
+    folder = made.runs[0].directory.parents[2]
+    pictures = {metric.name: '<svg xmlns="http://www.w3.org/2000/svg"/>' for metric, _ in made.metrics}
+    shown = lines(page.render(made, pictures, folder))
+    assert same(GOLDEN / "page.txt", f"{shown}{digest(text(data.as_json(made, folder)))} digest of the JSON\n")

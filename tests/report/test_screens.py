@@ -87,3 +87,11 @@ def test_few_lines_have_their_names_at_their_ends_and_many_a_legend(tmp_path: Pa
 )
 def test_names_are_moved_apart_in_the_order_of_the_lines(places: list[float], apart: list[float]) -> None:
     assert _look.spread(places, 100) == apart
+
+
+@pytest.mark.parametrize(("height", "rows"), [(740, [1, 1, 1]), (363, [1, 1, 1]), (362, [2, 1]), (236, [3])])
+def test_rows_and_the_gaps_between_them_fill_a_screen(height: int, rows: list[int]) -> None:
+    """A screen has 800 pixels, of which 60 are for the frame; 16 are between two rows."""
+    drawn = _split.screens([panel()] * 3, height)
+    assert [len(each.chart.to_dict()["vconcat"]) for each in drawn] == rows
+    assert [each.name for each in drawn] == (["all"] if len(rows) == 1 else ["1", "2", "3"][: len(rows)])

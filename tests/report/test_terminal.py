@@ -8,7 +8,8 @@ import pytest
 from made_up import made_up_findings
 from rich.console import Console, RenderableType
 
-from dnsrig.report import terminal_findings, terminal_first, terminal_table
+from dnsrig.report import terminal, terminal_bars, terminal_findings, terminal_first, terminal_table
+from dnsrig.report.bars import Bar, Bars
 from dnsrig.report.first import First
 from dnsrig.report.headlines import Headline
 from dnsrig.report.terminal import FirstScreen
@@ -79,3 +80,56 @@ def test_markup_of_others_is_only_text(run: Run) -> None:
     finding = made_up_findings(run)[-1].model_copy(update={"summary": "[red]x[/red] \x1b[31m [/]"})
     text = printed(terminal_findings(run, [finding]), 80)
     assert "[red]x[/red] \\x1b[31m [/]" in text
+
+
+def screen(*shown: Verdict, more: int = 0, width: int = 60) -> list[str]:
+    first = First("Why?", Verdicts("", list(shown), more), [], 0)
+    return printed(FirstScreen(first, "more: RUN"), width).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "more", "shown", "left"),
+    [(1, 0, 1, ""), (7, 0, 7, ""), (8, 0, 6, "• 2 more"), (6, 1, 6, "• 1 more"), (7, 1, 6, "• 2 more")],
+)
+def test_the_first_screen_has_ten_lines_at_most(verdicts: int, more: int, shown: int, left: str) -> None:
+    """Seven of them are for verdicts; those that do not fit are counted in one of these."""
+    lines = screen(*(Verdict(f"sentence {number}") for number in range(verdicts)), more=more)
+    told = [f"• sentence {number}" for number in range(shown)]
+    assert lines == ["Why?", *told, *([left] if left else []), "No trap found anything odd.", "more: RUN"]
+
+
+def test_a_verdict_without_end_is_cut() -> None:
+    lines = screen(Verdict("word " * 200))
+    assert len(lines) == 10 and len(lines[7]) <= 60
+    assert lines[7].endswith("…") and lines[1].startswith("• word") and lines[2].startswith("  word")
+
+
+def test_figures_that_just_fit_into_a_line_are_kept() -> None:
+    """A line of 60 columns has room for 58 characters behind its mark."""
+    fits, too_long = Verdict("a" * 50, figures="b" * 5), Verdict("a" * 50, figures="b" * 6)
+    lines = screen(*[fits] * 6, too_long)
+    assert lines[1:8] == [*[f"• {'a' * 50} (bbbbb)"] * 6, f"• {'a' * 50}"]
+
+
+@pytest.mark.parametrize(("text", "cut"), [("abcd", "abcd"), ("abcde", "abc…"), ("ab cde", "ab…")])
+def test_a_line_that_is_too_long_ends_in_an_ellipsis(text: str, cut: str) -> None:
+    assert terminal._cut(text, 4) == cut
+
+
+@pytest.mark.parametrize(("width", "room"), [(60, 40), (51, 40), (50, 39), (31, 20), (20, 9), (19, 8)])
+def test_bars_have_the_room_that_names_and_figures_leave(width: int, room: int) -> None:
+    """From 8 to 40 columns; a bar ends at the upper end of its interval."""
+    found = Bars("Time", [Bar("a", "1 s", 0.5, 0.75, 1.0), Bar("bcd", "10 s", 0.25, 0.25, 0.25)])
+    title, whole, quarter = printed(found, width).splitlines()
+    assert title == "Time"
+    drawn = "█" * round(room / 2) + "▓" * (round(0.75 * room) - round(room / 2))
+    assert whole == f"  a   {drawn:░<{room}} 1 s"
+    assert quarter == f"  bcd {'█' * round(room / 4):{room}} 10 s"
+
+
+def test_the_longest_bar_is_the_largest_upper_end(small: Run) -> None:
+    found = terminal_bars(small)
+    assert found.title == "Time to all zones" and len(found.bars) == len(small.manifest.variants)
+    assert max(bar.high for bar in found.bars) == 1.0
+    assert [bar.name for bar in found.bars] == ["50 zones", "200 zones"]
+    assert all(0 < bar.low <= bar.median <= bar.high for bar in found.bars)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,14 @@ from load_data import build as build_load
 from made_up import made_up_findings
 from synthetic import Plan, build
 
-from dnsrig.comparison.summary import describe
+from dnsrig.comparison.summary import VariantRow, describe
+from dnsrig.report import names
 from dnsrig.report import verdicts as verdicts_of
 from dnsrig.report.first import in_words
 from dnsrig.report.gather import Entry, TrapReport, gather
-from dnsrig.report.headlines import headlines
-from dnsrig.report.verdicts import verdicts, visible_difference
-from dnsrig.rundir import Finding, Outcome
+from dnsrig.report.headlines import headlines, where_of
+from dnsrig.report.verdicts import Verdict, verdicts, visible_difference
+from dnsrig.rundir import Finding, Outcome, Scalar, Variant
 from dnsrig.runs.run import Run
 from dnsrig.stats.samples import Samples, compare
 from dnsrig.traps import Weight
@@ -149,3 +152,188 @@ def test_the_heaviest_finding_comes_first(tmp_path: Path) -> None:
     assert [line.weight for line in lines] == ["invalidates", "invalidates", "explains"]
     assert str(lines[0]) == "1 of 40 trials is invalid: BIND 9, 50 zones (the probe missed its schedule by 1.2 s)"
     assert str(lines[2]) == "All ephemeral ports are taken by TIME_WAIT: BIND 9, 100 zones"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "ends", "text"),
+    [
+        (48.7, None, "49"),
+        (1234.0, None, "1,234"),
+        (10.0, None, "10"),
+        (9.96, None, "10.0"),
+        (2.0, (1.5, math.inf), "2.0 [1.5..∞]"),
+        (1.004, None, "1.004"),
+        (1.00001, None, "1.0000"),
+        (1.0, None, "1.0"),
+        (0.5, (0.25, 0.75), "0.50 [0.25..0.75]"),
+    ],
+)
+def test_a_ratio_has_as_many_digits_as_set_it_apart(ratio: float, ends: tuple[float, float] | None, text: str) -> None:
+    assert verdicts_of._ratio(ratio, ends) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"), [(0.61, ("0.61", " of")), (1.0, ("1.0", " of")), (1.5, ("1.5 ×", "")), (12.0, ("12 ×", ""))]
+)
+def test_a_ratio_above_one_is_a_multiple(ratio: float, said: tuple[str, str]) -> None:
+    assert verdicts_of._part(ratio) == said
+
+
+@pytest.mark.parametrize(
+    ("ends", "inverse"),
+    [
+        (None, None),
+        ((2.0, 4.0), (0.25, 0.5)),
+        ((0.5, 0.8), (1.25, 2.0)),
+        ((0.5, math.inf), (0.0, 2.0)),
+        ((0.0, 4.0), (0.25, math.inf)),
+    ],
+)
+def test_an_interval_turned_round(ends: tuple[float, float] | None, inverse: tuple[float, float] | None) -> None:
+    assert verdicts_of._inverse(ends) == inverse
+
+
+SERVERS = verdicts_of._Words("", "Knot DNS", "BIND 9", "BIND 9's time", True)
+CARRIERS = verdicts_of._Words("", "carrier replica", "axfr", "the time of axfr", False)
+IN_CONTEXT = verdicts_of._Words("100 zones: ", "carrier replica", "axfr", "the zones of axfr", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "metric", "size", "said"),
+    [
+        (SERVERS, "transfer_time_s", ("≥", 2.0, None), "Knot DNS is at least 2.0 × slower than BIND 9"),
+        (SERVERS, "transfer_time_s", ("≤", 2.0, None), "Knot DNS is at most 2.0 × slower than BIND 9"),
+        (SERVERS, "transfer_time_s", ("≤", 0.5, None), "Knot DNS is at least 2.0 × faster than BIND 9"),
+        (SERVERS, "transfer_time_s", ("≥", 0.5, None), "Knot DNS is at most 2.0 × faster than BIND 9"),
+        (SERVERS, "transfer_time_s", ("", 1.5, (1.25, 2.0)), "Knot DNS is 1.5 [1.2..2.0] × slower than BIND 9"),
+        (SERVERS, "transfer_time_s", ("", 0.8, (0.5, 1.0)), "Knot DNS is 1.2 [1.0..2.0] × faster than BIND 9"),
+        (SERVERS, "transfer_time_s", ("", 0.0, None), "Knot DNS needs 0.00 of BIND 9's time"),
+        (CARRIERS, "transfer_time_s", ("≤", 0.5, None), "Carrier replica needs at most 0.50 of the time of axfr"),
+        (CARRIERS, "transfer_time_s", ("", 1.5, None), "Carrier replica needs 1.5 × the time of axfr"),
+        (IN_CONTEXT, "zones_per_s", ("", 0.5, None), "100 zones: carrier replica reaches 0.50 of the zones of axfr"),
+        (IN_CONTEXT, "p99_ms", ("", 2.0, None), "100 zones: carrier replica has 2.0 × the zones of axfr"),
+    ],
+)
+def test_the_size_of_a_difference_in_words(
+    words: verdicts_of._Words, metric: str, size: tuple[str, float, tuple[float, float] | None], said: str
+) -> None:
+    assert str(verdicts_of._sized(describe(metric), words, verdicts_of.PRESENT, size, "", "")) == said
+
+
+def row_of(*values: float) -> VariantRow:
+    variant, samples = Variant(id="a", parameters={}), Samples.exact(values)
+    return VariantRow(variant, describe("transfer_time_s"), Counter({"done": len(values)}), samples, False, None)
+
+
+@pytest.mark.parametrize(
+    ("ours", "seen"),
+    [
+        ([1.0], "0 %"),
+        ([1.0, 1.0, 1.25], "25 %"),
+        ([1.0, 1.0, 2.0], "100 %"),
+        ([1.0, 1.0, 2.5], "2.5 ×"),
+        ([1.0, 1.0, 10.0], "10 ×"),
+        ([1.0, 1.0, 10.1], ""),
+        ([0.0, 1.0, 1.0], ""),
+    ],
+)
+def test_what_would_have_been_seen_is_stated_up_to_ten_times(ours: list[float], seen: str) -> None:
+    reach = f"; a difference of {seen} or more would have been seen" if seen else ""
+    assert verdicts_of._reach(row_of(*ours), row_of(1.0)) == reach
+
+
+@pytest.mark.parametrize(
+    ("most", "chosen"), [(1, [1]), (2, [1, 2]), (3, [0, 1, 2]), (4, [0, 1, 2, 3]), (9, [0, 1, 2, 3])]
+)
+def test_the_largest_difference_of_each_subject_comes_first(most: int, chosen: list[int]) -> None:
+    told = [
+        Verdict("", subject="Knot DNS", effect=1.0),
+        Verdict("", subject="Knot DNS", effect=3.0),
+        Verdict("", subject="NSD", effect=2.0),
+        Verdict("", subject="NSD"),
+    ]
+    assert verdicts_of._chosen(told, most) == chosen
+
+
+def test_what_else_varies_is_the_context_of_what_is_compared(tmp_path: Path) -> None:
+    axes = {"case": ["one-large-zone", "tiny-zones"], "carrier": ["axfr", "replica"]}
+    found = said(run_of(tmp_path, servers=["knot@system"], extra_axes=axes, baseline={"carrier": "axfr"}))
+    assert [sentence[: sentence.index("axfr") + 4] for sentence in found] == [
+        "one-large-zone: carrier replica and axfr",
+        "tiny-zones: carrier replica and axfr",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "noun"), [("transfer_time_s", "time"), ("p99_ms", "p99 latency"), ("capacity_qps", "capacity")]
+)
+def test_a_metric_is_called_by_what_it_measures(metric: str, noun: str) -> None:
+    assert verdicts_of._noun(describe(metric)) == noun
+
+
+@pytest.mark.parametrize(
+    ("servers", "zones", "chosen", "where"),
+    [
+        (["bind@system"], [50], [0], ""),
+        (["bind@system", "knot@system"], [50], [1], "Knot DNS"),
+        (["bind@system", "knot@system"], [50], [0, 1], "both variants"),
+        (["bind@system", "knot@system"], [50, 100], [0, 3], "BIND 9, 50 zones; Knot DNS, 100 zones"),
+        (["bind@system", "knot@system"], [50, 100], [0, 1, 3], "3 of 4 variants"),
+        (["bind@system", "knot@system"], [50, 100], [0, 1, 2, 3], "all 4 variants"),
+    ],
+)
+def test_a_line_names_up_to_two_variants(
+    tmp_path: Path, servers: list[str], zones: list[int], chosen: list[int], where: str
+) -> None:
+    run = run_of(tmp_path, servers=servers, zones=zones, repeats=1)
+    assert where_of(run, [run.manifest.variants[index].id for index in chosen]) == where
+
+
+@pytest.mark.parametrize(
+    ("reasons", "why"), [(["x" * 60], "x" * 60), (["x" * 61], ""), (["a", "a"], "a"), (["a", "b"], "")]
+)
+def test_a_line_has_the_reason_if_it_is_short_and_the_only_one(tmp_path: Path, reasons: list[str], why: str) -> None:
+    run = run_of(tmp_path, servers=["bind@system"], repeats=3)
+    for trial, reason in zip(run.trials, reasons, strict=False):
+        trial.record.outcome, trial.record.reason = "invalid", reason
+    (line,) = headlines(run, [])
+    number, verb = (len(reasons), "is" if len(reasons) == 1 else "are")
+    assert (line.what, line.why) == (f"{number} of 3 trials {verb} invalid", why)
+
+
+@pytest.mark.parametrize(
+    ("axis", "values", "called", "short"),
+    [
+        ("loss_percent", [1, 5], "loss 1 %", "loss 1 %"),
+        ("tls", [True, False], "tls", "tls"),
+        ("tls", [False, True], "no tls", "no tls"),
+        ("mode", ["fast", "slow-start"], "mode fast", "fast"),
+        ("mode", ["fast", "all"], "mode fast", "mode fast"),
+        ("mode", ["fast", "90 %"], "mode fast", "mode fast"),
+        ("threads", [2000, 4000], "2,000 threads", "2,000 threads"),
+        ("threads", ["a1", "b2"], "threads a1", "threads a1"),
+        ("worker_threads", [8, 16], "worker threads 8", "worker threads 8"),
+        ("server", ["knot@system", "bind@system"], "Knot DNS", "Knot DNS"),
+        ("server", ["bind@9.18.1", "bind@9.18.2"], "BIND 9 9.18.1", "BIND 9 9.18.1"),
+        ("server", ["bind@/a", "bind@/b"], "bind@/a", "bind@/a"),
+    ],
+)
+def test_a_variant_is_called_by_its_values(
+    tmp_path: Path, axis: str, values: list[Scalar], called: str, short: str
+) -> None:
+    others: dict[str, object] = {"extra_axes": {axis: values}, "servers": ["nsd@system"]}
+    axes_of: dict[str, object] = {"servers": values} if axis == "server" else others
+    run = run_of(tmp_path, repeats=0, baseline={}, **axes_of)
+    variant, axes = run.manifest.variants[0], names.varying_axes(run)
+    assert axes == [axis]
+    assert (names.name(run, variant, axes), names.name(run, variant, axes, short=True)) == (called, short)
+    assert names.circumstances(run, variant, axes) == f"with {called}"
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "said"),
+    [("changes", "none", "at rest"), ("storage", "disk", "on disk"), ("cache", "warm", "with warm cache")],
+)
+def test_circumstances_follow_the_name_of_a_server(tmp_path: Path, axis: str, value: str, said: str) -> None:
+    run = run_of(tmp_path, repeats=0, baseline={}, extra_axes={axis: [value, "other"]})
+    assert names.circumstances(run, run.manifest.variants[0], [axis, "unknown"]) == said

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from html_facts import read
 from pair_data import measured
 
 from dnsrig import report
-from dnsrig.report import export
+from dnsrig.report import export, what_did_it
 
 GOLDEN = Path(__file__).with_name("golden") / "pairs.json"
 
@@ -31,3 +32,11 @@ def test_other_programs_get_the_same(tmp_path: Path) -> None:
     """Written once from what is asserted elsewhere; a change of it is a change of the format."""
     (path,) = export(measured(tmp_path / "run", answered=1_000), "pairs", tmp_path / "out")
     assert json.loads(path.read_text()) == json.loads(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "no such setting"), ("", ""), ("a" * 80, "a" * 80), ("a" * 81, "a" * 79 + "…")],
+)
+def test_a_long_default_is_cut(value: str | None, shown: str) -> None:
+    assert what_did_it._default(value) == shown
