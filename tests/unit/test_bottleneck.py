@@ -100,3 +100,56 @@ def test_many_variants_with_the_same_bottleneck_make_one_short_line(
     line = sentence(run, [])
     assert line.startswith("Bottleneck: 5 variants: none (server 10 to 14% busy, generator 5%); ")
     assert line.endswith(": the server, busy for 95% of the time.") and "BIND 9" in line
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.899, "none (server 90% busy, generator 5%)"), (0.9, "the server, busy for 90% of the time")]
+)
+def test_a_server_is_the_bottleneck_from_nine_tenths_on(
+    run: Run, monkeypatch: pytest.MonkeyPatch, share: float, words: str
+) -> None:
+    asked(run, monkeypatch, share, 0.05)
+    assert sentence(run, []) == f"Bottleneck: {words}."
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (1000, "none (server 12% busy, generator 5%)"),
+        (999, "the wire: 0.1 % were lost between the interfaces, on the way back"),
+    ],
+)
+def test_one_in_a_thousand_lost_is_the_bottleneck(
+    run: Run, monkeypatch: pytest.MonkeyPatch, returned: int, words: str
+) -> None:
+    asked(run, monkeypatch, 0.12, 0.05)
+    counts = replace(WHOLE, returned_by_interface_packets=returned, returned=returned)
+    monkeypatch.setattr(packets, "counts", lambda trial: counts)
+    assert sentence(run, []) == f"Bottleneck: {words}."
+
+
+@pytest.mark.parametrize(
+    ("servers", "line"),
+    [
+        (2, "Bottleneck of all: the server, busy for 97% of the time."),
+        (
+            4,
+            "Bottleneck: a: none (server 10% busy, generator 5%); b and c and d: the server, busy for 97% of the time.",
+        ),
+        (5, "Bottleneck: a: none (server 10% busy, generator 5%); 4 variants: the server, busy for 97% of the time."),
+    ],
+)
+def test_up_to_three_variants_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: int, line: str
+) -> None:
+    plan = synthetic.Plan(
+        servers=["knot@system"], zones=[100], extra_axes={"way": list("abcde")[:servers]}, baseline={}
+    )
+    run = Run.open(synthetic.build(tmp_path / "run", plan))
+    asked(run, monkeypatch, 0.97, 0.05)
+    idle = {run.manifest.variants[0].id} if servers > 2 else set()
+    monkeypatch.setattr(
+        "dnsrig.report.bottleneck.busy_share",
+        lambda trial, host: 0.05 if host != trial.subject else 0.1 if trial.key.variant in idle else 0.97,
+    )
+    assert sentence(run, []).replace("way ", "") == line

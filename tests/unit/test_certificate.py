@@ -9,18 +9,21 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from calibration_data import CONDITIONS, certificate, cited, through_nic
+from calibration_data import CONDITIONS, certificate, cited, floor, of, through_nic
+from drawn import pictures_as_they_were
+from golden_files import same
 from rich.console import Console
+from test_terminal import printed
 
 from dnsrig import certificate as file
-from dnsrig.certificate import CERTIFICATE_VERSION, FILE, Certificate
+from dnsrig.certificate import CERTIFICATE_VERSION, FILE, Capacity, Certificate, Smallest
 from dnsrig.comparison import calibration
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import calibration as measuring
 from dnsrig.experiment import certificates, model, preparation
 from dnsrig.experiment.calibration import machine, through
 from dnsrig.lab import nics
-from dnsrig.report import calibrated, figures
+from dnsrig.report import calibrated, certificate_charts, figures
 from dnsrig.report import certificate as page
 from dnsrig.rundir import Machine, write_json
 from dnsrig.runs.load_result import LoadResult, Try
@@ -280,3 +283,71 @@ def test_each_part_has_its_share_of_the_limit() -> None:
     assert measuring.shares(through_nic=False) == [0.0, 0.5, 0.7, 1.0]
     first, floor, capacity, last = measuring.shares(through_nic=True)
     assert 0 < first < floor < capacity < last == 1.0
+
+
+@pytest.mark.parametrize("found", [certificate(), through_nic()], ids=["certificate", "certificate-through-nic"])
+def test_a_terminal_shows_it_as_it_was(found: Certificate, request: pytest.FixtureRequest) -> None:
+    shown = printed(page.terminal(found, Path("made")), 120)
+    assert same(GOLDEN.parent / f"{request.node.callspec.id}.txt", shown)
+
+
+def test_the_tables_of_the_page_are_as_they_were() -> None:
+    found = page.tables(through_nic()) | {"short": page.short(through_nic())}
+    assert same(GOLDEN.parent / "certificate-tables.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+def test_the_charts_are_as_they_were() -> None:
+    assert pictures_as_they_were("drawn/certificate", dict(certificate_charts.charts(through_nic())))
+
+
+def test_an_instrument_that_was_never_late_has_no_mark() -> None:
+    """Zero has no place on a logarithmic axis."""
+    never, late = (
+        floor("udp", rate, 61).model_copy(update={"lag_p50_us": of(lag)}) for rate, lag in ((2000, 0.0), (5000, 0.5))
+    )
+    drawn = certificate_charts.charts(certificate().model_copy(update={"floors": [never, late]}))["lag"]
+    rows = [row for rows in drawn.to_dict(validate=False)["datasets"].values() for row in rows]
+    assert {row["rate"] for row in rows if row["percentile"] == "p50"} == {5000}
+    assert {row["rate"] for row in rows if row["percentile"] == "p99"} == {2000, 5000}
+    nothing = {name: of(0.0) for name in ("lag_p50_us", "lag_p99_us", "lag_max_us")}
+    in_time = certificate().model_copy(update={"floors": [never.model_copy(update=nothing)]})
+    assert set(certificate_charts.charts(in_time)) == {"floor", "smallest"}
+
+
+@pytest.mark.parametrize(
+    ("percent", "low", "high", "text"),
+    [
+        (None, None, None, "none visible"),
+        (42.0, None, 50.0, "42 %"),
+        (10.0, 8.6, 10.6, "10 % [8.6..11 %]"),
+        (60.0, 5.0, 900.0, "60 % [5 %..10 times]"),
+        (1900.0, 900.0, 2900.0, "20 times [10..30 times]"),
+    ],
+)
+def test_a_smallest_difference_has_its_ends(
+    percent: float | None, low: float | None, high: float | None, text: str
+) -> None:
+    assert page.smallest(Smallest(repeats=5, percent=percent, low=low, high=high)) == text
+
+
+@pytest.mark.parametrize(
+    ("median", "trials", "new_connections", "transport", "row"),
+    [
+        (1000.0, 1, False, "udp", ["queries a second over udp", "1,000/s", "1"]),
+        (1000.0, 2, False, "udp", ["queries a second over udp", "1,000/s [900..1,200]", "2"]),
+        (None, 3, True, "dot", ["full handshakes a second over dot", "–", "3"]),
+        (2500.0, 1, True, "tcp", ["new connections a second over tcp", "2,500/s", "1"]),
+    ],
+)
+def test_a_highest_rate_has_its_range(
+    median: float | None, trials: int, new_connections: bool, transport: str, row: list[str]
+) -> None:
+    qps = None if median is None else of(median, trials)
+    found = Capacity(transport=transport, new_connections=new_connections, trials=trials, qps=qps)
+    what, rate, _, counted = page._capacity(found)
+    assert [what, rate, counted] == row
+
+
+@pytest.mark.parametrize(("here", "text"), [(10.0, "6.00 µs more"), (1.5, "2.50 µs less"), (4.0, "0 s more")])
+def test_what_an_interface_adds(here: float, text: str) -> None:
+    assert page._more(of(here), of(4.0)) == text

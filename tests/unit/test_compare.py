@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import output
+from golden_files import same
 from synthetic import Plan, build
+from test_terminal import printed
 
 from dnsrig.comparison import thresholds
 from dnsrig.comparison.compare import TwoRuns, compare_runs, metric_name
+from dnsrig.comparison.run_differences import Difference
 from dnsrig.errors import UsageError
+from dnsrig.report import comparison
 from dnsrig.runs.run import Run
+from dnsrig.stats.samples import Sample, Samples
 
 BIND, KNOT = "bind@system", "knot@system"
 GOLDEN = Path(__file__).parent / "golden" / "compare.json"
@@ -291,3 +298,50 @@ def test_the_help_tells_what_the_exit_status_means(
     assert code == 0
     assert "1 a regression; 3 undecided; 2 bad input: runs that cannot be compared" in " ".join(out.split())
     assert "--fail-if" in out
+
+
+def test_a_terminal_shows_it_as_it_was(tmp_path: Path) -> None:
+    found = held(tmp_path, SMALL, slower(1.4), "transfer_time > 120 %", metrics=("secondary_cpu_s",))
+    shown = "\n".join(printed(comparison.as_text(found), width) for width in (80, 160))
+    assert same(GOLDEN.parent / "compare.txt", shown)
+
+
+def test_repeats_without_a_figure_are_not_compared(tmp_path: Path) -> None:
+    line = held(tmp_path, SMALL, slower(1.4)).lines[-1]
+    assert comparison._change(line) == line.comparison.change != "undecided"
+    unfinished = replace(line.base, outcomes=Counter({"done": 4, "timeout": 1}))
+    without = replace(line.base, samples=Samples.exact([]))
+    ceiling = replace(line.base, samples=Samples([Sample(9.0, 9.0, at_least=True)] * 5))
+    for part in (unfinished, without):
+        assert comparison._change(replace(line, base=part)) == "not compared"
+        assert comparison._change(replace(line, new=part)) == "not compared"
+    assert comparison._change(replace(line, base=ceiling, new=ceiling)) == "not compared"
+    assert comparison._change(replace(line, new=ceiling)) == line.comparison.change, "one median is known"
+
+
+@pytest.mark.parametrize(
+    ("names", "result"),
+    [
+        ([], "result: pass"),
+        (["a", "b", "c"], "result: pass (of all that differs together: a, b, c)"),
+        (["a", "b", "c", "d", "d", "e"], "result: pass (of all that differs together: a, b, c and 2 more)"),
+    ],
+)
+def test_a_result_names_three_of_what_differs(tmp_path: Path, names: list[str], result: str) -> None:
+    found = held(tmp_path, SMALL, SMALL, "transfer_time > 120 %")
+    differences = [Difference(name, "1", "2") for name in names]
+    assert comparison.whole_in_a_line(replace(found, differences=differences)) == result
+    assert comparison.whole_in_a_line(replace(found, differences=differences, verdicts=[])) == ""
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        (2, ["hosts.h0.cpus: 1 in the base, 2 in the new run", "hosts.h1.cpus: 1 in the base, 2 in the new run"]),
+        (4, ["hosts.*.cpus, 4 of them: 1 in the base, 2 in the new run"]),
+    ],
+)
+def test_what_differs_on_many_hosts_is_said_once(tmp_path: Path, hosts: int, said: list[str]) -> None:
+    differences = [Difference(f"hosts.h{n}.cpus", "1", "2") for n in range(hosts)]
+    found = replace(held(tmp_path, SMALL, SMALL), differences=differences)
+    assert comparison._differences(found) == said

@@ -8,9 +8,11 @@ import shutil
 import string
 import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import altair as alt
 import pytest
 import synthetic
 import tomli_w
@@ -19,9 +21,11 @@ from made_up import once
 
 from dnsrig.experiment import model
 from dnsrig.report import export, latex
+from dnsrig.report.charts import Drawing, all_charts
+from dnsrig.report.draw import Rendered
 from dnsrig.report.exports import paper
-from dnsrig.report.setting import setting
-from dnsrig.rundir import Manifest, read_json
+from dnsrig.report.setting import _file_of_queries, setting
+from dnsrig.rundir import Manifest, QueriesSpec, read_json
 from dnsrig.runs.run import Run
 
 GOLDEN = Path(__file__).parent / "golden/exports"
@@ -146,3 +150,33 @@ def test_damage_costs_what_lies_behind_it(tmp_path: Path) -> None:
     run = Run.open(folder)
     assert len(export(run, "paper", tmp_path)) > 10
     assert not list(run.failures) and run.is_damaged
+
+
+@pytest.mark.parametrize(("variants", "more"), [(8, ""), (9, "; and 1 more"), (10, "; and 2 more")])
+def test_a_caption_names_the_first_eight_variants(tmp_path: Path, variants: int, more: str) -> None:
+    plan = synthetic.Plan(servers=["bind@system"], zones=range(1, variants + 1), repeats=1, samples=False)
+    run = Run.open(synthetic.build(tmp_path / "run", plan))
+    chart = next(chart for chart in all_charts() if chart.id == "time-by-variant")
+    figure = Rendered(chart, "Each mark is a repeat.", {"transfer_time_s"}, Drawing("all", alt.vconcat()), "")
+    said = paper._caption(run, figure)
+    assert said.startswith(f"{chart.title} Each mark is a repeat. 1 repeat of each variant ({variants} done). Median ")
+    spread = paper._spread(run, figure)
+    assert spread in said and spread.endswith(f"{more}.") and (" more." in spread) == bool(more)
+    assert spread.count("server=bind@system zones=") == 8 and " zones=8 " in spread and " zones=9 " not in spread
+    assert paper._spread(run, replace(figure, metrics={"p99_ms"})) == "", "it shows nothing that was measured"
+
+
+@pytest.mark.parametrize(
+    ("types", "skipped", "said"),
+    [
+        ({"A": 100, "AAAA": 60, "MX": 40}, 0, "50% A, 30% AAAA, 20% MX"),
+        (
+            {"MX": 20, "AAAA": 60, "A": 100, "TXT": 20},
+            1234,
+            "50% A, 30% AAAA, 10% MX, others, 1,234 bad lines left out",
+        ),
+    ],
+)
+def test_the_setting_has_the_most_frequent_types_of_queries(types: dict[str, int], skipped: int, said: str) -> None:
+    queries = QueriesSpec(name="mine.txt", sha256="ab" * 32, queries=200, types=types, skipped=skipped)
+    assert _file_of_queries(queries) == f"queries of mine.txt (sha256 abababababab, 200: {said})"

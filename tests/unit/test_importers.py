@@ -16,11 +16,13 @@ from typing import Any
 
 import load_data
 import pytest
+from golden_files import same
 from hypothesis import given
 from hypothesis import strategies as st
 from suites import quick
 from typer.testing import CliRunner
 
+import dnsrig
 from dnsrig.cli import imports
 from dnsrig.cli._app import application
 from dnsrig.comparison import thresholds
@@ -992,3 +994,27 @@ def test_both_sides_of_what_a_result_can_be(possible: dict[str, Any], impossible
 )
 def test_the_folder_of_a_result_has_its_name(name: str, number: int, folder: str) -> None:
     assert runs._identifier(name, number) == folder
+
+
+@pytest.mark.parametrize("seconds", [1, 2])
+def test_an_export_as_dns_metrics_is_as_it_was(tmp_path: Path, seconds: int) -> None:
+    """Three queries took 1 ms and one 2 ms; in the second second, four took 3 ms."""
+    plan = load_data.LoadPlan(servers=["knot@system"], repeats=1, seconds=seconds)
+    run = Run.open(load_data.build(tmp_path / "run", plan))
+    counts = [{1 * MS: 3, 2 * MS: 1}, {3 * MS: 4}]
+    load_data.write_hlog(run.trials[0].directory / "latency.hlog", [{"due": each} for each in counts[:seconds]])
+    run = Run.open(run.directory)
+    (path,) = export(run, "dns-metrics", tmp_path / "out")
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert found[0].pop("generator_version") == dnsrig.__version__
+    assert [each["type"] for each in found] == ["header", *["stats_periodic"] * seconds, "stats_sum"]
+    # The trial's clocks lie 1,735,732,800 s apart.
+    begin_ns = 1_735_732_800 * S + run.trials[0].load.start_ns
+    assert [(each["since"] - begin_ns, each["until"] - begin_ns) for each in found[1:]] == [
+        *((number * S, (number + 1) * S) for number in range(seconds)),
+        (0, seconds * S),
+    ]
+    assert found[0]["stats_interval"] == 1.0
+    assert same(
+        Path(__file__).parent / f"golden/exports/dns-metrics-{seconds}.json", json.dumps(found, indent=1) + "\n"
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from drawn import as_it_was, words_as_they_were
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -355,3 +356,18 @@ def test_more_machines_than_shapes_begin_anew(tmp_path: Path) -> None:
     run = Run.open(build(tmp_path / "run", Plan(samples=False, repeats=10, machines=tuple("abcdefghij"))))
     shapes = _split.machine_shapes(run)
     assert len(shapes) == 10 and shapes[8:] == shapes[:2] and len(set(shapes)) == 8
+
+
+def test_a_run_over_machines_has_none_in_common_with_a_run_on_one(tmp_path: Path) -> None:
+    sentence = "machines: the runs have no machine in common, so the machines may be the cause of a difference"
+    over_machines, on_one = spread_out(tmp_path / "base"), spread_out(tmp_path / "new", names=())
+    assert sentence in said(over_machines, on_one) and sentence in said(on_one, over_machines)
+    assert "machines:" not in said(on_one, on_one)
+
+
+def test_the_words_of_a_run_over_machines_are_as_they_were(tmp_path: Path) -> None:
+    assert words_as_they_were("drawn/machines", spread_out(tmp_path / "run", repeats=9))
+
+
+def test_the_charts_of_a_run_over_machines_are_as_they_were(tmp_path: Path) -> None:
+    assert as_it_was("drawn/machines", spread_out(tmp_path / "run"), "time-by-variant", "repeats")

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import synthetic
 from command_line import output
+from drawn import pictures_as_they_were
+from test_model_combine import MANY
 
 from dnsrig.cli import _units
 from dnsrig.errors import UsageError
 from dnsrig.lab import conditions
+from dnsrig.prediction.held_out import Coverage
+from dnsrig.prediction.scenario import MOST
+from dnsrig.report import plan as shown
+from dnsrig.report import plan_chart
 from dnsrig.servers import all_drivers
 
 S3 = [
@@ -493,3 +500,62 @@ def test_the_answer_comes_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     lines = plan(monkeypatch, capsys, *S3, *POOLED, "--within", "30min")[1].splitlines()
     assert "about 21 min" in lines[0] and lines[1].startswith("Limited by ") and lines[2].startswith("To lift it: ")
     assert lines[3].startswith("Within 30 min: yes")
+
+
+@pytest.mark.parametrize(
+    ("time_s", "text"),
+    [
+        (0.0, "0 s"),
+        (0.00099, "< 1 ms"),
+        (0.002, "2.00 ms"),
+        (0.5, "0.500 s"),
+        (119.4, "119 s"),
+        (120.0, "2.0 min"),
+        (599.0, "10.0 min"),
+        (600.0, "10 min"),
+        (7199.0, "120 min"),
+        (7200.0, "2.0 h"),
+        (172_799.0, "48 h"),
+        (172_800.0, "2.0 d"),
+        (8_640_000.0, "100 d"),
+    ],
+)
+def test_a_duration_has_the_unit_that_a_person_thinks_in(time_s: float, text: str) -> None:
+    assert shown.duration(time_s) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (0, "yes, the whole interval"),
+        (1, "no, not even the shortest time of the interval"),
+        (3, "undecided, because the interval contains it"),
+    ],
+)
+def test_the_exit_status_in_words(status: int, words: str) -> None:
+    assert shown.within_sentence(1800.0, status) == f"Within 30 min: {words}."
+
+
+def coverage(held: int = 3, trials: int = 4, **left_out: int) -> str:
+    nothing = {"unfinished": 0, "behind_wall": 0, "unfitted": 0}
+    return shown.coverage_sentence(Coverage(held=held, trials=trials, narrow=1, rows=2, **nothing | left_out))
+
+
+def test_what_a_fit_covers_is_counted() -> None:
+    whole = (
+        "Coverage: 3 of 4 trials that the fit had not seen lie in their 90% interval; 1 of 2 intervals are within ±30%."
+    )
+    assert coverage() == whole
+    assert coverage(unfinished=1) == f"{whole} Not counted: 1 that did not finish, of any size."
+    assert coverage(behind_wall=2, unfitted=5) == (
+        f"{whole} Not counted: 2 behind the port wall, where the law has only a smallest time."
+        " Not counted: 5 of a largest size with too few trials below it."
+    )
+    nothing = "Coverage: no trial of a largest size can be compared with an interval."
+    assert coverage(trials=0) == nothing
+    assert coverage(trials=0, unfinished=3) == f"{nothing} Not counted: 3 that did not finish, of any size."
+
+
+def test_the_chart_of_a_prediction_is_as_it_was() -> None:
+    charts = {str(zones): plan_chart.draw(replace(MANY, zones=zones)) for zones in (5, 100_000, MOST)}
+    assert pictures_as_they_were("drawn/plan", charts)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from synthetic import EXEC_NS, SECOND, Plan, build
 
-from dnsrig.comparison.published import Measured, figures, held_against, sources
+from dnsrig.comparison.published import Kind, Measured, figures, held_against, sources
+from dnsrig.report import published as shown_published
 from dnsrig.rundir import Outcome
 from dnsrig.runs.run import Run
-from dnsrig.stats.statistics import PercentSpread, Spread
+from dnsrig.stats.statistics import Bound, PercentSpread, Spread
 
 BIND, KNOT = "bind@system", "knot@system"
 TRANSPORTS = ["tcp", "tcp+tsig", "xot", "xot+tsig"]
@@ -250,3 +252,56 @@ def test_defaults_at_their_limit_make_the_remedy_at_most_that(tmp_path: Path) ->
 @pytest.mark.parametrize("experiment", ["smallest-zone", "tld-transfer", "many-zones", "time-wait", "of-my-own"])
 def test_a_run_without_what_a_figure_needs_shows_nothing(tmp_path: Path, experiment: str) -> None:
     assert held_against(opened(tmp_path, Plan(zones=[7], repeats=0), experiment)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "value", "high", "unit", "text"),
+    [
+        ("range", 66, None, 181, "s", "66..181 s"),
+        ("at-most", None, None, 5, "s", "at most 5 s"),
+        ("at-least", 1500, None, None, "zones", "at least 1,500 zones"),
+        ("about", None, 26.5, None, "s", "about 26.5 s"),
+        ("spread", None, 26.5, None, "s", "about 26.5 s"),
+        ("spread", 26.34, 26.5, 26.66, "s", "26.5 s [26.34..26.66]"),
+        ("spread", 108, 111, 114, "percent of tcp", "111 ±3 % of tcp"),
+    ],
+)
+def test_a_figure_is_shown_as_its_source_has_it(
+    kind: Kind, low: float | None, value: float | None, high: float | None, unit: str, text: str
+) -> None:
+    figure = replace(figures()[0], kind=kind, low=low, value=value, high=high, unit=unit)
+    assert shown_published.published(figure) == text
+
+
+ABOUT, RANGE = {"kind": "about", "value": 10.0}, {"kind": "range", "low": 10.0, "high": 20.0}
+AT_MOST, AT_LEAST = {"kind": "at-most", "high": 20.0}, {"kind": "at-least", "low": 10.0}
+BOUND = "A bound only: repeats that hit their limit would have taken longer."
+
+
+@pytest.mark.parametrize(
+    ("figure", "median", "bound", "sentence"),
+    [
+        (ABOUT, 25.0, "", "The median is 2.5 times the published figure."),
+        (ABOUT, 25.0, "≥", ""),
+        (ABOUT, 0.0, "", ""),
+        ({"kind": "about", "value": None}, 25.0, "", ""),
+        (RANGE, 9.99, "", "The median lies below the published range."),
+        (RANGE, 10.0, "", "The median lies within the published range."),
+        (RANGE, 20.0, "", "The median lies within the published range."),
+        (RANGE, 20.01, "", "The median lies above the published range."),
+        (RANGE, 20.01, "≥", "The median lies above the published range."),
+        (RANGE, 20.01, "≤", BOUND),
+        (RANGE, 9.99, "≥", BOUND),
+        (RANGE, 9.99, "≤", "The median lies below the published range."),
+        (RANGE, 15.0, "≥", BOUND),
+        (AT_MOST, 21.0, "", "The median lies above the published bound."),
+        (AT_LEAST, 9.0, "", "The median lies below the published bound."),
+        (AT_LEAST, 99.0, "", "The median lies within the published bound."),
+    ],
+)
+def test_where_the_measured_lies(figure: dict[str, Any], median: float, bound: Bound, sentence: str) -> None:
+    published = replace(figures()[0], **{"low": None, "value": None, "high": None, **figure})
+    values = Spread(3, median, median, median, median)
+    assert shown_published.lies(Measured(published, "BIND 9", values, bound)) == sentence
+    other = "Not compared with the published figure, which is for another size or other conditions."
+    assert shown_published.lies(Measured(published, "BIND 9", values, bound, comparable=False)) == other
