@@ -268,4 +268,5 @@ def test_the_page_is_as_it_was(page: Path) -> None:
 
 
 def test_the_charts_of_the_page_are_as_they_were(run: Run) -> None:
-    assert as_it_was("drawn/page", run, findings=made_up_findings(run))
+    ids = ("time-by-variant", "repeats", "resources", "time-per-zone")
+    assert as_it_was("drawn/page", run, *ids, findings=made_up_findings(run))
