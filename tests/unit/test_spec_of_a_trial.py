@@ -1,4 +1,4 @@
-"""What follows from the spec of a trial: its server, its hosts by what they do, and what its results are named after."""
+"""What follows from the spec of a trial: its server, what its hosts do, and what its results are named after."""
 
 from __future__ import annotations
 
