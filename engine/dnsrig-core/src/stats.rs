@@ -154,6 +154,55 @@ mod tests {
     }
 
     #[test]
+    fn a_distribution_has_the_values_at_its_ranks() {
+        let mut recorded = times();
+        (1..=1_000).for_each(|value| recorded.record(value).unwrap());
+        let Distribution { count, mean, min, p50, p90, p99, p99_9, p99_99, max } = Distribution::from(&recorded);
+        assert_eq!((count, min, max), (1_000, 1, 1_000));
+        assert!((mean - 500.5).abs() < 1e-6, "{mean}");
+        assert_eq!([p50, p90, p99, p99_9, p99_99], [500, 900, 990, 999, 1_000]);
+        assert_eq!([0.1, 50.0, 99.9, 99.99].map(|percent| percentile(&recorded, percent)), [1, 500, 999, 1_000]);
+    }
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        for (number, text) in [
+            (0, "0"),
+            (12, "12"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (12_345, "12,345"),
+            (123_456, "123,456"),
+            (1_234_567, "1,234,567"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn milliseconds_have_three_digits_and_a_limit() {
+        for (time_ns, text) in [
+            (0, "0.000 ms"),
+            (1_400, "0.001 ms"),
+            (999_000, "0.999 ms"),
+            (1_000_000, "1.00 ms"),
+            (9_990_000, "9.99 ms"),
+            (10_000_000, "10.0 ms"),
+            (99_900_000, "99.9 ms"),
+            (100_000_000, "100 ms"),
+            (1_234_567_890, "1235 ms"),
+        ] {
+            assert_eq!(milliseconds(time_ns, None), text);
+            assert_eq!(milliseconds(time_ns, Some(time_ns + 1)), text, "below the limit");
+            assert_eq!(milliseconds(time_ns, Some(time_ns)), format!("≥ {text}"), "at the limit");
+            assert_eq!(milliseconds(time_ns + 1_000_000_000, Some(time_ns)), format!("≥ {text}"));
+        }
+        assert_eq!((latency(0, None), latency(1_500_000, None)), (NOTHING.to_owned(), "1.50 ms".to_owned()));
+        assert_eq!(latency(2_000_000, Some(2_000_000)), "≥ 2.00 ms");
+    }
+
+    #[test]
     fn percentiles_are_values_that_were_there() {
         assert_eq!(Spread::of([]), None);
         let one = Spread::of([7]).unwrap();

@@ -50,6 +50,30 @@ fn a_name_is_compared_label_by_label() {
     }
 }
 
+/// A name of this number of bytes, in labels that are as long as they can be.
+fn long(bytes: usize) -> Vec<u8> {
+    let mut name = Vec::new();
+    while name.len() + 1 < bytes {
+        let label = (bytes - 1 - name.len()).min(1 + LABEL_BYTES_MAX) - 1;
+        name.push(label as u8);
+        name.resize(name.len() + label, b'a');
+    }
+    name.push(0);
+    name
+}
+
+#[test]
+fn a_name_has_at_most_255_bytes() {
+    for (bytes, is_name) in [(254, true), (NAME_BYTES_MAX, true), (256, false), (257, false)] {
+        let message = [&b"abc"[..], &long(bytes), b"d"].concat();
+        let expected = if is_name { Ok(3 + bytes) } else { Err(ParseError::Malformed) };
+        assert_eq!(skip(&message, 3), expected, "{bytes}");
+        assert_eq!(skip_plain(&message, 3), expected, "{bytes}");
+        assert_eq!(expand(&message, 3, &mut Vec::new()), expected, "{bytes}");
+        assert_eq!(Owners::new(&[0]).place(&message, 3).map(|(_, behind)| behind), expected, "{bytes}");
+    }
+}
+
 #[test]
 fn pointers_in_a_row_have_an_end() {
     let mut message = vec![0];

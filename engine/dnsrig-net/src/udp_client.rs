@@ -168,4 +168,48 @@ mod tests {
             assert_eq!(client.0, count);
         }
     }
+
+    /// Wants so many more turns, each after a pause, and counts its reports.
+    struct Turns {
+        left: u32,
+        pause_ns: i64,
+        reports: u32,
+    }
+
+    impl UdpClient for Turns {
+        fn act(&mut self, _socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
+            if self.left == 0 {
+                return Ok(ControlFlow::Break(Outcome::Done));
+            }
+            self.left -= 1;
+            Ok(ControlFlow::Continue(now_ns + self.pause_ns))
+        }
+
+        fn on_message(&mut self, _now_ns: i64, _from: SocketAddr, _message: &[u8]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn on_unreachable(&mut self, _now_ns: i64) {}
+
+        fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {
+            self.reports += 1;
+            Ok(now_ns)
+        }
+    }
+
+    #[test]
+    fn a_client_reports_whenever_it_waits_and_now_and_then_if_it_never_does() {
+        let address = "127.0.0.1:9".parse().unwrap();
+        let (socket, stop) = (connect(address, None).unwrap(), Stop::new(false).unwrap());
+        for (left, pause_ns, reports) in [
+            (TURNS_BETWEEN_CHECKS - 1, 0, 0),
+            (TURNS_BETWEEN_CHECKS, 0, 1),
+            (2 * TURNS_BETWEEN_CHECKS, 0, 2),
+            (3, 1, 3),
+        ] {
+            let mut client = Turns { left, pause_ns, reports: 0 };
+            assert_eq!(run(&mut client, &socket, address, &stop).unwrap(), Outcome::Done);
+            assert_eq!(client.reports, reports, "{left} turns, each after {pause_ns} ns");
+        }
+    }
 }

@@ -230,6 +230,59 @@ mod tests {
         assert!(batch.values::<u64>("i64").is_none() && batch.values::<String>("note").is_none());
     }
 
+    const WORDS: [&str; 3] = ["a", "b", "c"];
+
+    /// A batch with a column of every type, for rows of these numbers. Row 3 is null in one of them.
+    fn of_every_type(rows: &[u8]) -> Batch {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let columns = Columns::<u8>::default()
+            .value("flag", |row| row % 2 == 1)
+            .value("u8", |row| *row)
+            .value("u16", |row| u16::from(*row) << 8)
+            .value("u32", |row| u32::from(*row) << 24)
+            .value("u64", |row| u64::from(*row) << 56)
+            .value("i64", |row| -i64::from(*row))
+            .value("text", |row| row.to_string())
+            .optional("maybe", |row| (*row != 3).then_some(*row))
+            .free_word("word", |row| WORDS[usize::from(*row % 3)]);
+        write(&path, columns, rows.iter().copied()).unwrap();
+        read(&path).remove(0)
+    }
+
+    fn assert_rows(batch: &Batch, rows: &[u8]) {
+        assert_eq!(batch.rows(), rows.len());
+        assert_eq!(batch.values::<bool>("flag").unwrap(), each(rows, |row| row % 2 == 1));
+        assert_eq!(batch.values::<u8>("u8").unwrap(), rows);
+        assert_eq!(batch.values::<u16>("u16").unwrap(), each(rows, |row| u16::from(*row) << 8));
+        assert_eq!(batch.values::<u32>("u32").unwrap(), each(rows, |row| u32::from(*row) << 24));
+        assert_eq!(batch.values::<u64>("u64").unwrap(), each(rows, |row| u64::from(*row) << 56));
+        assert_eq!(batch.values::<i64>("i64").unwrap(), each(rows, |row| -i64::from(*row)));
+        assert_eq!(batch.values::<String>("text").unwrap(), each(rows, u8::to_string));
+        assert_eq!(batch.optional_values::<u8>("maybe").unwrap(), each(rows, |row| (*row != 3).then_some(*row)));
+        assert_eq!(batch.values::<String>("word").unwrap(), each(rows, |row| WORDS[usize::from(*row % 3)]));
+    }
+
+    #[test]
+    fn rows_are_taken_out_in_the_order_asked_for() {
+        let whole = of_every_type(&[0, 1, 2, 3, 4, 5, 6]);
+        for places in [&[][..], &[6], &[5, 0, 3, 3, 1]] {
+            let rows: Vec<u8> = places.iter().map(|place| *place as u8).collect();
+            assert_rows(&whole.take(places), &rows);
+        }
+    }
+
+    #[test]
+    fn rows_are_appended_with_their_nulls_and_new_words() {
+        // No row is null; a row of the first batch; of the second; of both. The words are the same, others, or more.
+        for (one, other) in
+            [(&[0, 1][..], &[0, 4][..]), (&[3, 0], &[1]), (&[1], &[2, 3]), (&[3, 1], &[5, 3, 4]), (&[0], &[8, 7, 6, 7])]
+        {
+            let mut batch = of_every_type(one);
+            batch.append(of_every_type(other));
+            assert_rows(&batch, &[one, other].concat());
+        }
+    }
+
     #[test]
     fn words_are_written_again_only_when_they_change() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();

@@ -175,6 +175,10 @@ mod tests {
         assert_eq!(owner(&params().hash(&apex), &apex), expected.owner);
         assert_eq!(params().nsec3param(), line("example. 3600 IN NSEC3PARAM 1 0 12 aabbccdd").data);
         assert_eq!(Params::default().nsec3param(), line("example. 3600 IN NSEC3PARAM 1 0 0 -").data);
+        assert_eq!(Params { iterations: 258, ..Params::default() }.nsec3param()[2..4], [1, 2]);
+        let plain =
+            line("0p9mhaveqvm6t7vbl5lop2u3t2rp3tom.example. 60 IN NSEC3 1 0 0 - 2t7b4g4vsa5smi47k61mv5bv1a22bojr NS");
+        assert_eq!(Params::default().nsec3(&next, &plain.data[5 + 21..]), plain.data, "without opt-out");
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn a_close_notify_is_understood() {
 #[test]
 fn sessions_are_resumed_if_they_may_be() {
     let server = server_config();
-    for (sessions_max, resumed) in [(10, true), (0, false)] {
+    for (sessions_max, resumed) in [(10, true), (1, true), (0, false)] {
         let client = client(sessions_max);
         for turn in 0..3 {
             let mut pair = Pair::new(&client, &server);
