@@ -22,6 +22,8 @@ pub mod propagation;
 pub mod query_stream;
 pub mod replay;
 pub mod serve;
+#[cfg(test)]
+mod testing;
 pub mod transfer;
 pub mod watch;
 pub mod world;

@@ -196,4 +196,35 @@ mod tests {
         assert_eq!((delay.min, late.p50, late.p99, late.max), (1000, 49, 98, 99));
         assert!((1099..=1100).contains(&delay.max), "{delay:?}");
     }
+
+    #[test]
+    fn each_count_of_an_interval_is_a_difference() {
+        let of = |times: u64| Counts {
+            packets: times,
+            bytes: 2 * times,
+            delivered_packets: 3 * times,
+            delivered_bytes: 4 * times,
+            lost: 5 * times,
+            overflowed: 6 * times,
+            too_big: 7 * times,
+            refused: 8 * times,
+        };
+        assert_eq!(of(10) - of(3), of(7));
+        assert_eq!(of(3) - of(3), Counts::default());
+    }
+
+    #[test]
+    fn a_row_has_the_largest_lateness_since_the_one_before() {
+        let mut counters = Counters::default();
+        for late_ns in [5, 9, 7] {
+            counters.gave(departure(0, 10), 10 + late_ns, true);
+        }
+        assert_eq!(counters.interval().1, 9);
+        counters.gave(departure(0, 10), 8, true);
+        assert_eq!(counters.interval().1, 0, "before its time is not late");
+        for (waiting, most) in [(3, 3), (7, 7), (2, 7)] {
+            counters.took(100, Fate::Waits, waiting);
+            assert_eq!(counters.queue_packets_max(), most);
+        }
+    }
 }

@@ -182,3 +182,111 @@ impl ConnectionCounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::assert_adds_each;
+
+    #[test]
+    fn counts_of_threads_are_added() {
+        let connections = ConnectionCounts {
+            attempted: 1,
+            established: 2,
+            full_handshakes: 3,
+            resumed: 4,
+            closed_by_primary: 5,
+            reset: 6,
+            refused: 7,
+            no_port: 8,
+            closed_by_us: 9,
+        };
+        assert_adds_each(&connections, ConnectionCounts::add);
+        let totals = Totals {
+            attempts: 1,
+            retries: 2,
+            axfr: 3,
+            ixfr: 4,
+            records: 5,
+            messages: 6,
+            bytes: 7,
+            bytes_sent: 8,
+            unmatched: 9,
+            interleaved: 10,
+            out_of_order: 11,
+            behind_ns_max: 120,
+            notifies: 13,
+            first_message_ns: 140,
+        };
+        let twice = Totals {
+            attempts: 2,
+            retries: 4,
+            axfr: 6,
+            ixfr: 8,
+            records: 10,
+            messages: 12,
+            bytes: 14,
+            bytes_sent: 16,
+            unmatched: 18,
+            interleaved: 20,
+            out_of_order: 22,
+            notifies: 26,
+            ..totals
+        };
+        let mut sum = totals;
+        sum.add(&totals);
+        assert_eq!(sum, twice);
+        // The longest time and the first moment; 0 is no moment.
+        for ([one, other], expected) in [([0, 0], 0), ([0, 5], 5), ([5, 0], 5), ([5, 7], 5), ([7, 5], 5)] {
+            let mut sum = Totals { first_message_ns: one, behind_ns_max: one, ..totals };
+            sum.add(&Totals { first_message_ns: other, behind_ns_max: other, ..totals });
+            assert_eq!((sum.first_message_ns, sum.behind_ns_max), (expected, one.max(other)));
+        }
+    }
+
+    #[test]
+    fn all_that_a_thread_counted_is_added() {
+        let mut counters = Counters::default();
+        counters.outcomes[Outcome::Done as usize] = 3;
+        counters.outcomes[Outcome::UpToDate as usize] = 4;
+        counters.outcomes[Outcome::Cut as usize] = 5;
+        counters.attempt_outcomes[Outcome::Cut as usize] = 6;
+        counters.answered(&Counts { records: 7, messages: 8, bytes: 9, ..Counts::default() });
+        counters.came(Answered::Axfr, 50, 2_000, 900);
+        counters.came(Answered::Ixfr, 40, 1_000, 800);
+        counters.came(Answered::Soa, 45, -1, 850);
+        let mut sum = Counters { last_done_ns: 870, ..Counters::default() };
+        sum.add(&counters);
+        sum.add(&counters);
+        assert_eq!((sum.done(), sum.up_to_date(), sum.failed()), (6, 8, 10));
+        assert_eq!((sum.attempt_outcomes[Outcome::Cut as usize], sum.last_done_ns), (12, 870));
+        let Totals { axfr, ixfr, records, messages, bytes, behind_ns_max, .. } = sum.totals;
+        assert_eq!((axfr, ixfr, records, messages, bytes, behind_ns_max), (2, 2, 14, 16, 18, 50));
+        assert_eq!((sum.times.len(), sum.times.max()), (6, 2_000));
+    }
+
+    #[test]
+    fn a_connection_is_counted_by_how_it_began_and_ended() {
+        let begun = [Handshake::None, Handshake::Full, Handshake::Resumed].map(|handshake| {
+            let mut counters = Counters::default();
+            counters.established(handshake);
+            let ConnectionCounts { established, full_handshakes, resumed, .. } = counters.connections;
+            [established, full_handshakes, resumed]
+        });
+        assert_eq!(begun, [[1, 0, 0], [1, 1, 0], [1, 0, 1]]);
+        for (ended, expected) in [
+            (Ended::Ours, ConnectionCounts { closed_by_us: 1, ..ConnectionCounts::default() }),
+            (Ended::TimedOut, ConnectionCounts { closed_by_us: 1, ..ConnectionCounts::default() }),
+            (Ended::UsedUp, ConnectionCounts { closed_by_us: 1, ..ConnectionCounts::default() }),
+            (Ended::Closed, ConnectionCounts { closed_by_primary: 1, ..ConnectionCounts::default() }),
+            (Ended::Reset, ConnectionCounts { reset: 1, ..ConnectionCounts::default() }),
+            (Ended::Tls, ConnectionCounts { reset: 1, ..ConnectionCounts::default() }),
+            (Ended::Refused, ConnectionCounts { refused: 1, ..ConnectionCounts::default() }),
+            (Ended::NoPort, ConnectionCounts { no_port: 1, ..ConnectionCounts::default() }),
+        ] {
+            let mut counters = Counters::default();
+            counters.ended(ended);
+            assert_eq!(counters.connections, expected, "{ended:?}");
+        }
+    }
+}

@@ -186,6 +186,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
+    use crate::testing::{CONNECTIONS, assert_adds_each};
 
     const TO: Destination = Destination::Datagram { peer: None, source: None };
 
@@ -228,6 +229,21 @@ mod tests {
             prop_assert!(balanced(&counts));
             prop_assert_eq!(counts.queries + counts.dropped.malformed, messages.len() as u64);
         }
+    }
+
+    #[test]
+    fn counts_of_threads_are_added() {
+        let dropped = Dropped { malformed: 1, too_long: 2, lost: 3, queue_full: 4, unsent: 5 };
+        let counts = Counts {
+            queries: 6,
+            answers: 7,
+            dropped,
+            waiting: 8,
+            receive_buffer_drops: 9,
+            connections: CONNECTIONS,
+            cpu_ns: 10,
+        };
+        assert_adds_each(&counts, |sum, more| *sum += more);
     }
 
     #[test]

@@ -213,3 +213,105 @@ pub fn write_unknown(path: &Path, counts: &Counts) -> Result<(), Failure> {
         .value("queries", |(_, queries)| *queries);
     rows::write(path, columns, unknown)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CONNECTIONS, assert_adds_each};
+
+    #[test]
+    fn counts_of_threads_are_added() {
+        let name = || -> Box<[u8]> { b"\x01a\0"[..].into() };
+        let counts = Counts {
+            answers: 1,
+            by_level: [2, 3, 4],
+            refused: 5,
+            not_in_world: 6,
+            faulty: 7,
+            silent: 8,
+            ignored: 9,
+            malformed: 10,
+            elsewhere: 11,
+            unsent: 12,
+            receive_buffer_drops: 13,
+            seconds_dropped: 14,
+            signatures: signer::Counts { given: 15, made: 16, forgotten: 17 },
+            connections: CONNECTIONS,
+            cpu_ns: 18,
+            unknown: [(name(), 5)].into(),
+            ..Counts::default()
+        };
+        assert_adds_each(&counts, |sum, more| *sum += more);
+        let mut sum = counts.clone();
+        sum += &Counts { unknown: [(name(), 2), (b"\0"[..].into(), 1)].into(), ..Counts::default() };
+        assert_eq!(sum.unknown, [(name(), 7), (b"\0"[..].into(), 1)].into());
+    }
+
+    const KIND: Kind = Kind {
+        level: Some(2),
+        rtype: Rtype::A.to_int(),
+        rcode: 0,
+        fault: None,
+        dnssec_ok: false,
+        is_tcp: false,
+        is_ipv6: false,
+    };
+    const NXDOMAIN: Kind = Kind { rcode: 3, ..KIND };
+
+    /// Counts one query.
+    fn counted(kind: Kind, name: &str) -> Counts {
+        let mut counts = Counts::default();
+        counts.count(kind, 100, &Labels::parse(name).unwrap());
+        counts
+    }
+
+    #[test]
+    fn an_answer_belongs_to_the_level_of_its_zone() {
+        for (level, by_level, refused) in
+            [(Some(0), [1, 0, 0], 0), (Some(1), [0, 1, 0], 0), (Some(2), [0, 0, 1], 0), (None, [0; 3], 1)]
+        {
+            let counts = counted(Kind { level, ..KIND }, "a.example");
+            assert_eq!((counts.answers, counts.by_level, counts.refused), (1, by_level, refused));
+        }
+        for (fault, expected) in [(None, (1, 0, 0)), (Some(Fault::Lame), (1, 1, 0)), (Some(Fault::Silent), (0, 1, 1))] {
+            let Counts { answers, faulty, silent, .. } = counted(Kind { fault, ..KIND }, "a.example");
+            assert_eq!((answers, faulty, silent), expected, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_not_in_the_world_unless_that_is_meant_or_a_resolvers_own_question() {
+        for (kind, name, expected) in [
+            (NXDOMAIN, "No.Such.Example", 1),
+            (KIND, "no.such.example", 0),
+            (NXDOMAIN, "no-nx.example", 0),
+            (NXDOMAIN, "1.0.0.10.in-addr.arpa", 0),
+            (NXDOMAIN, "_.example", 0),
+            (Kind { rtype: Rtype::DS.to_int(), ..NXDOMAIN }, "no.such.example", 0),
+        ] {
+            let counts = counted(kind, name);
+            assert_eq!((counts.not_in_world, counts.unknown.len() as u64), (expected, expected), "{name}");
+        }
+        let mut counts = Counts::default();
+        let name = |number: usize| Labels::parse(&format!("a{number}.example")).unwrap();
+        (0..UNKNOWN_MAX + 2).for_each(|number| counts.count(NXDOMAIN, 0, &name(number)));
+        counts.count(NXDOMAIN, 0, &name(0));
+        assert_eq!((counts.not_in_world, counts.unknown.len()), (UNKNOWN_MAX as u64 + 3, UNKNOWN_MAX));
+        assert_eq!([0, 1].map(|number| counts.unknown[name(number).wire()]), [2, 1]);
+    }
+
+    #[test]
+    fn each_second_has_the_queries_of_each_kind() {
+        let mut counts = Counts::default();
+        let name = Labels::parse("a.example").unwrap();
+        assert!(counts.turn(7).is_none(), "there are none");
+        for (kind, bytes) in [(KIND, 10), (NXDOMAIN, 20), (KIND, 30)] {
+            counts.count(kind, bytes, &name);
+        }
+        assert!(counts.turn(7).is_none(), "it is the same second");
+        let (second, volumes) = counts.turn(9).unwrap();
+        let of = |kind: Kind| (volumes[&kind].queries, volumes[&kind].bytes);
+        assert_eq!((second, volumes.len(), of(KIND), of(NXDOMAIN)), (7, 2, (2, 40), (1, 20)));
+        assert!(counts.turn(10).is_none(), "they are given once");
+    }
+}

@@ -187,6 +187,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+    use crate::testing::{CONNECTIONS, assert_adds_each};
 
     fn address(number: u32) -> IpAddr {
         Ipv4Addr::from_bits(0xc612_0000 + number).into()
@@ -202,6 +203,59 @@ mod tests {
         let sum = one.sorted();
         assert_eq!(sum[&address(1)], Secondary { soa: 3, notifies: 4, version: Some(7), ..Secondary::default() });
         assert!(sum.keys().copied().eq([address(0), address(1)]));
+    }
+
+    #[test]
+    fn each_count_of_a_thread_is_added() {
+        let outcomes =
+            Outcomes { done: 1, cut: 2, abandoned: 3, servfail: 4, refused: 5, notauth: 6, formerr: 7, notimp: 8 };
+        let counts = Counts {
+            queries: 9,
+            ignored: 10,
+            soa: 11,
+            transfers: Transfers { axfr: 12, ixfr: 13, axfr_for_ixfr: 14, up_to_date: 15 },
+            outcomes,
+            messages: 16,
+            bytes: 17,
+            connections: CONNECTIONS,
+            notify: NotifyCounts { sent: 18, retries: 19, answered: 20, unanswered: 21, changes_skipped: 22 },
+            secondaries: Secondaries::default(),
+            cpu_ns: 23,
+        };
+        assert_adds_each(&counts, |sum, more| *sum += more);
+        let secondary = Secondary {
+            notifies: 1,
+            notifies_answered: 2,
+            soa: 3,
+            asked: Transfers { axfr: 4, ixfr: 5, axfr_for_ixfr: 6, up_to_date: 7 },
+            served: Transfers { axfr: 8, ixfr: 9, axfr_for_ixfr: 10, up_to_date: 11 },
+            version: Some(7),
+        };
+        assert_adds_each(&secondary, |sum, more| {
+            let [mut one, mut other] = [*sum, *more].map(|secondary| Secondaries([(address(0), secondary)].into()));
+            one.add(&other);
+            *sum = *one.of(address(0)).unwrap();
+            assert_eq!((sum.version, other.of(address(0)).unwrap().version), (Some(7), Some(7)));
+        });
+    }
+
+    #[test]
+    fn a_transfer_is_counted_by_what_was_asked_and_what_it_brings() {
+        let changes = Content::Changes { from: 0 };
+        for (asked, content, expected) in [
+            (Rtype::AXFR, Content::Whole, [1, 0, 0, 0]),
+            (Rtype::AXFR, Content::Endless, [1, 0, 0, 0]),
+            (Rtype::IXFR, changes, [0, 1, 0, 0]),
+            (Rtype::IXFR, Content::Backwards { from: 0 }, [0, 1, 0, 0]),
+            (Rtype::IXFR, Content::Whole, [0, 0, 1, 0]),
+            (Rtype::IXFR, Content::Endless, [0, 0, 1, 0]),
+            (Rtype::IXFR, Content::Soa, [0, 0, 0, 1]),
+        ] {
+            let mut transfers = Transfers::default();
+            transfers.count(asked, content);
+            let Transfers { axfr, ixfr, axfr_for_ixfr, up_to_date } = transfers;
+            assert_eq!([axfr, ixfr, axfr_for_ixfr, up_to_date], expected, "{asked} {content:?}");
+        }
     }
 
     #[test]
