@@ -327,3 +327,114 @@ fn describe(made: &Made, catalog: &str) -> Result<Described, Failure> {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "one.example. 60 IN SOA ns.one.example. mail.one.example. 7 1 1 1 1\n\
+                       one.example. 60 IN NS ns.one.example.\nns.one.example. 60 IN A 192.0.2.1\n\
+                       ns.one.example. 60 IN A 192.0.2.2\n";
+    const TWO: &str = "two.example. 60 IN SOA ns.one.example. mail.one.example. 9 1 1 1 1\n\
+                       two.example. 60 IN NS ns.one.example.\n";
+
+    /// A folder with these zone files and the list of them.
+    struct Given(tempfile::TempDir);
+
+    impl Given {
+        fn new(zones: &[&str]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let mut list = String::new();
+            for (number, text) in zones.iter().enumerate() {
+                let path = folder.path().join(format!("{number}.zone"));
+                fs::write(&path, text).unwrap();
+                list += &format!("{}\n", path.display());
+            }
+            fs::write(folder.path().join("mine.list"), list).unwrap();
+            Given(folder)
+        }
+
+        fn arguments(&self) -> Arguments {
+            Arguments {
+                list: self.0.path().join("mine.list"),
+                out: self.0.path().join("out"),
+                catalog_schema: Schema::default(),
+                include_below: None,
+                after: None,
+                steps: 0,
+                changed_share: 1.0,
+                unsigned_changes: false,
+            }
+        }
+
+        fn made(&self, name: &str) -> String {
+            fs::read_to_string(self.0.path().join("out").join(name)).unwrap()
+        }
+
+        /// What is wrong with it as the version after another one.
+        fn wrong_after(&self, before: &Given) -> Option<String> {
+            let arguments = Arguments { after: Some(before.0.path().join("out")), ..self.arguments() };
+            generate(&arguments).err().map(|failure| failure.sentence)
+        }
+    }
+
+    #[test]
+    fn a_dataset_lists_zones_serials_and_questions() {
+        let given = Given::new(&[TWO, ONE]);
+        let described = generate(&given.arguments()).unwrap();
+        assert_eq!(
+            given.made("zones.list"),
+            "two.example\tzones/000/0000000.zone\none.example\tzones/000/0000001.zone\n"
+        );
+        assert_eq!((given.made("serials.txt").as_str(), described.serial), ("9\n7\n", 7));
+        let questions = "two.example. SOA\ntwo.example. NS\none.example. SOA\none.example. NS\nns.one.example. A\n";
+        assert_eq!(given.made("queries.txt"), questions);
+        assert_eq!(
+            (given.made("zones/000/0000001.zone"), described.count),
+            (format!("$ORIGIN one.example.\n{ONE}"), 2)
+        );
+        let bytes = ONE.len() + TWO.len() + 2 * "$ORIGIN one.example.\n".len();
+        assert_eq!((described.records_total, described.bytes_total), (6, bytes as u64));
+        let Details::Files { signed_zones, hashed_zones, records_changed, serials_differ } = described.details else {
+            panic!("it is made of files")
+        };
+        assert_eq!((signed_zones, hashed_zones, records_changed, serials_differ), (0, 0, 0, true));
+    }
+
+    #[test]
+    fn a_version_is_as_many_steps_later_as_asked_for() {
+        for (steps, serial, ttl, changed) in [(0, 7, 60, 0), (1, 8, 61, 3), (2, 9, 62, 3)] {
+            let given = Given::new(&[ONE]);
+            let described = generate(&Arguments { steps, ..given.arguments() }).unwrap();
+            assert_eq!((given.made("serials.txt"), described.serial), (format!("{serial}\n"), serial));
+            let text = given.made("zones/000/0000000.zone");
+            assert_eq!(text.matches(&format!(" {ttl} IN ")).count(), if steps == 0 { 4 } else { 3 }, "{text}");
+            let Details::Files { records_changed, .. } = described.details else { panic!("it is made of files") };
+            assert_eq!(records_changed, changed);
+        }
+    }
+
+    #[test]
+    fn a_later_version_has_the_same_zones_and_no_older_serial() {
+        let before = Given::new(&[ONE, TWO]);
+        generate(&before.arguments()).unwrap();
+        let with_serial = |serial: &str| ONE.replace(" 7 1 ", &format!(" {serial} 1 "));
+        for (zones, expected) in [
+            (&[TWO, ONE][..], None),
+            (&[TWO, &with_serial("8")], None),
+            (&[TWO, &with_serial("6")], Some("the serial 6 of one.example is older than 7")),
+            (&[ONE], Some("the earlier version has the zone two.example")),
+            (&[ONE, TWO, &ONE.replace("one", "six")], Some("the zone six.example is not in the earlier version")),
+            (&[ONE, ONE], Some("the zone one.example is in another file, too")),
+        ] {
+            let given = Given::new(zones);
+            let found = given.wrong_after(&before);
+            assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
+            assert!(found.is_none_or(|sentence| sentence.contains(expected.unwrap())), "{expected:?}");
+            if expected.is_none() {
+                let list = "one.example\tzones/000/0000000.zone\ntwo.example\tzones/000/0000001.zone\n";
+                assert_eq!(given.made("zones.list"), list, "the numbers of the earlier version");
+            }
+        }
+    }
+}

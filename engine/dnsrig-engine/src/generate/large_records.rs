@@ -395,4 +395,23 @@ mod tests {
             assert!(old != zone_text(shape, &common(2, 7)) || shape.bytes() == 0);
         }
     }
+
+    #[test]
+    fn the_zones_are_what_they_were() {
+        let names: Vec<_> = SHAPES.iter().map(|shape| shape.zone().replace(".large.example", "")).collect();
+        assert_eq!(
+            names.join(" "),
+            "txt-1x1000 txt-1x4000 txt-1x16000 txt-1x20000 txt-1x32000 txt-1x48000 txt-1x64000 txt-10x100 txt-100x100 \
+             txt-250x100 txt-500x100 txt-200x300 txt-3x20000 txt-2x32000 empty-strings-1x250 empty-strings-1x4000 \
+             empty-strings-1x20000 empty-strings-1x60000 svcb-1x1000 svcb-1x20000 svcb-1x60000 svcb-100x60 svcb-500x60 \
+             svcb-800x60 smimea-1x1000 smimea-1x20000 smimea-1x60000 smimea-200x300 smimea-15x4000 type65280-1x0 \
+             type65280-1x1000 type65280-1x16383 type65280-1x16384 type65280-1x20000 type65280-1x40000 \
+             type65280-1x60000 type65280-500x100 type65280-1x65272 type65280-1x65461 type65280-1x65472 \
+             txt-1x1000-long txt-1x20000-long txt-1x60000-long txt-500x100-long type65280-1x65252-long \
+             txt-300x100-names"
+        );
+        // If this differs, VERSION must rise.
+        let texts: String = SHAPES.iter().map(|shape| zone_text(shape, &common(1, 7))).collect();
+        assert_eq!(fnv1a(texts.as_bytes()), 546_772_719_674_498_511);
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Parser;
+use dnsrig_core::hash::fnv1a;
 use dnsrig_dns::header::HEADER_BYTES;
 use dnsrig_testing::inputs;
 use domain::base::{Message, iana::Rtype};
@@ -183,6 +184,38 @@ fn names_are_asked_for_types_that_they_have() {
     assert_eq!(types("b.example"), [Rtype::MX]);
     assert_eq!(types("c.example"), [Rtype::A, Rtype::AAAA, Rtype::DS]);
     assert!(asked("")["b.example"].keys().all(|rtype| *rtype != Rtype::MX));
+}
+
+/// The same arguments always give the same bytes. If this differs, populations of earlier versions are others now.
+#[test]
+fn a_population_is_what_it_was() {
+    let hash = |words: &str| {
+        let mut bytes = Vec::new();
+        for (due_ns, client, transport, flags, message) in records(&arguments(words), &table()) {
+            bytes.extend(due_ns.to_be_bytes());
+            bytes.extend(client.to_be_bytes());
+            bytes.extend([transport as u8, flags]);
+            bytes.extend(message);
+        }
+        (bytes.len(), fnv1a(&bytes))
+    };
+    let size = "--clients 200 --qps 200 --duration 10s";
+    let unusual = "--seed 3 --exponent 1.1 --once 10% --missing 20% --missing-once 40% --missing-names 50 --spread 1 \
+                   --page-share 60% --page-median 3 --page-mean 5 --page-gap 20ms --repeats 10% --tcp-share 20% \
+                   --types A=40,AAAA=30,PTR=20,MX=10 --edns-share 50% --do-share 20% --no-recursion-desired";
+    let found = [
+        hash(size),
+        hash(&format!("{size} {unusual}")),
+        hash(&format!("{size} {unusual} --keep-share 50%")),
+        hash(&format!("{size} {unusual} --keep-queries 50%")),
+    ];
+    let expected = [
+        (108_832, 1_634_105_801_104_826_852),
+        (108_693, 14_203_647_438_904_947_712),
+        (53_473, 15_705_450_770_027_364_749),
+        (55_851, 9_908_802_874_148_036_268),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

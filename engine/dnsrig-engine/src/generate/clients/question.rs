@@ -162,3 +162,68 @@ fn parent(name: &[u8]) -> &[u8] {
         length => &name[1 + length..],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dnsrig_dns::testing::name;
+
+    use super::*;
+    use crate::generate::clients::population_tests::arguments;
+
+    fn table(text: &str) -> NameTable {
+        NameTable::parse(text.as_bytes(), "names".as_ref(), false).unwrap()
+    }
+
+    #[test]
+    fn names_are_written_with_a_label_below_or_beside_them_or_of_an_address() {
+        let table = table("www.example\n.\n");
+        let arguments = arguments("--clients 1 --qps 1 --duration 1s");
+        let questions = Questions::new(&table, &arguments.names, &[(Rtype::A, 1.0)], 1);
+        let label = |number: u64| Asked::Once { name: 1, label: number };
+        for (asked, expected) in [
+            (Asked::Known { name: 0 }, "www.example"),
+            (Asked::Once { name: 0, label: 27 }, "bbaaaaaaaaaa.www.example"),
+            (Asked::Missing { name: 0, label: 27 }, "bbaaaaaaaaaa-nx.example"),
+            (Asked::Missing { name: 1, label: 0 }, "aaaaaaaaaaaa-nx"),
+            (Asked::Reverse { address: 0xc612_010a }, "10.1.18.198.in-addr.arpa"),
+            // In twelve letters are the last twelve digits of a number to the base of 26.
+            (label(25), "zaaaaaaaaaaa"),
+            (label(26), "abaaaaaaaaaa"),
+            (label(26_u64.pow(11)), "aaaaaaaaaaab"),
+            (label(26_u64.pow(12)), "aaaaaaaaaaaa"),
+        ] {
+            let mut found = vec![9];
+            questions.push_name(&mut found, asked);
+            assert_eq!(found, [vec![9], name(expected)].concat(), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn shares_of_the_questions_are_for_names_asked_once_for_missing_ones_and_for_addresses() {
+        let table = table("a.example\t5\tA\nb.example\t5\tA\n");
+        let drawn = |words: &str, rtype: Rtype| {
+            let arguments = arguments(&format!("--clients 1 --qps 1 --duration 1s --missing-names 3 {words}"));
+            let questions = Questions::new(&table, &arguments.names, &[(rtype, 1.0)], 1);
+            let mut random = Random::new(1, 0);
+            let mut counts = [0_i32; 4];
+            for _ in 0..2_000 {
+                let (name, place) = match questions.draw(&mut random).name {
+                    Asked::Known { name } => (name, 0),
+                    Asked::Once { name, .. } => (name, 1),
+                    Asked::Missing { name, .. } => (name, 2),
+                    Asked::Reverse { address } => (u32::from(address >> 24 != 198 && address >> 24 != 10), 3),
+                };
+                assert!(name < if place == 3 { 1 } else { 2 });
+                counts[place] += 1;
+            }
+            counts
+        };
+        assert_eq!(drawn("--once 0 --missing 0", Rtype::A), [2_000, 0, 0, 0]);
+        assert_eq!(drawn("--once 1 --missing 0", Rtype::A), [0, 2_000, 0, 0]);
+        assert_eq!(drawn("--once 0 --missing 1", Rtype::A), [0, 0, 2_000, 0]);
+        assert_eq!(drawn("--once 0.5 --missing 0.5", Rtype::PTR), [0, 0, 0, 2_000]);
+        // Of 2,000 draws a share of 30 % deviates by 20.
+        let [known, once, missing, _] = drawn("--once 0.3 --missing 0.4", Rtype::A);
+        assert!([(known, 600), (once, 600), (missing, 800)].iter().all(|(one, mean)| one.abs_diff(*mean) < 80));
+    }
+}

@@ -5,11 +5,11 @@ use std::path::Path;
 use dnsrig_core::failure::Failure;
 use dnsrig_dns::{query::Options, testing::name};
 
-use super::{Likeness, Model};
+use super::{Likeness, Measure, Model, Rare, Visit, Visits};
 use crate::{
     dataset::name_table::NameTable,
     generate::clients::{generate, population_tests::arguments},
-    query_stream::{Record, StreamWriter, Transport},
+    query_stream::{RETRANSMISSION, Record, StreamWriter, Transport},
 };
 
 /// Unlike the defaults in everything.
@@ -146,4 +146,63 @@ fn a_stream_of_too_little_is_refused() {
         assert!(error.contains("each needs 50 at least"), "{error}");
     }
     assert!(likeness(&directory.path().join("none"), "").is_err());
+}
+
+const MS: i64 = 1_000_000;
+
+/// A query that is due at a time in milliseconds.
+fn record(client: u32, due_ns: i64, flags: u8, message: &[u8]) -> Record<'_> {
+    Record { due_ns, client, transport: Transport::Udp, flags, message }
+}
+
+/// Any query for an address.
+fn message() -> Vec<u8> {
+    [&Options::default().header()[..], &name("a.example"), &[0, 1, 0, 1]].concat()
+}
+
+#[test]
+fn a_visit_ends_with_a_pause_of_a_second_and_counts_if_all_of_it_is_in_the_stream() {
+    let none = Visit { first_ns: 0, last_ns: 0, queries: 0 };
+    let visits = vec![Some(none), None, Some(none)];
+    let mut rare = Rare { duration_ns: 10_000 * MS, visits, found: Visits::default() };
+    let message = message();
+    let mut ask = |client: u32, due_ns: i64, flags: u8| rare.add(client, &record(client, due_ns, flags, &message));
+    // It may have begun before the stream.
+    [999 * MS, 1_500 * MS].into_iter().for_each(|due_ns| ask(0, due_ns, 0));
+    // A second later another visit begins, and less than a second later it goes on.
+    [2_500 * MS, 3_500 * MS - 1].into_iter().for_each(|due_ns| ask(0, due_ns, 0));
+    // One query that was sent again; three queries; and a visit that may go on behind the end.
+    ask(0, 5_000 * MS, 0);
+    ask(0, 5_100 * MS, RETRANSMISSION);
+    [7_000 * MS, 7_001 * MS, 7_003 * MS, 9_000 * MS + 1].into_iter().for_each(|due_ns| ask(0, due_ns, 0));
+    // This client comes often.
+    [2_000 * MS, 2_001 * MS].into_iter().for_each(|due_ns| ask(1, due_ns, 0));
+    // From the first moment on, and up to the last.
+    [1_000 * MS, 9_000 * MS].into_iter().for_each(|due_ns| ask(2, due_ns, 0));
+    let found = rare.finish();
+    assert_eq!(found.sizes, [0.0, 3.0, 1.0, 1.0]);
+    let gaps_ns = 501 * MS + (1_000 * MS - 1) + MS + 2 * MS;
+    assert_eq!((found.gaps, found.gaps_ns), (4.0, gaps_ns as f64));
+}
+
+#[test]
+fn clients_come_rarely_up_to_once_in_twenty_seconds() {
+    let message = message();
+    for (duration_s, are_rare, met) in [
+        // With n visits a client meets itself n (n - 1) times; those with one visit too many for rare ones count, too.
+        (10, [true, false, false, false], 2.0),
+        (20, [true, false, false, false], 2.0),
+        (39, [true, false, false, false], 2.0),
+        (40, [true, true, false, false], 2.0 + 6.0),
+        (60, [true, true, true, false], 2.0 + 6.0 + 12.0),
+    ] {
+        let mut measure = Measure::new(duration_s * 1_000 * MS, None);
+        // Client 0 has one visit, client 3 has four.
+        for (visit, client) in (0..4).flat_map(|visit| (visit..4).map(move |client| (visit, client))) {
+            measure.add(client, &record(client, 2_000 * MS * i64::from(visit), 0, &message));
+        }
+        let rare = Rare::new(&measure.finish());
+        assert_eq!(rare.visits.iter().map(Option::is_some).collect::<Vec<_>>(), are_rare, "in {duration_s} s");
+        assert_eq!(rare.found.met_a_ns, met / (duration_s * 1_000 * MS) as f64, "in {duration_s} s");
+    }
 }

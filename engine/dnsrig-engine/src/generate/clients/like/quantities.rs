@@ -209,7 +209,13 @@ fn deviation(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use dnsrig_dns::{edns::Edns, query::Options, testing::name};
+
     use super::*;
+    use crate::{
+        generate::clients::like::measure::Measure,
+        query_stream::{RETRANSMISSION, Record, Transport},
+    };
 
     #[test]
     fn the_interval_is_of_the_difference_and_does_not_depend_on_the_population() {
@@ -218,5 +224,104 @@ mod tests {
         // sqrt(0.01² + 2 · 0.02²) = 0.03
         assert!((low - (0.5 - 0.1074)).abs() < 1e-9 && (high - (0.5 + 0.1074)).abs() < 1e-9);
         assert_eq!(interval(&of(0.0, 0.0), &of(0.99, 1.0)), [0.0, 1.0]);
+    }
+
+    /// Twelve queries of a client in as many milliseconds, the last of which was sent again, and two queries of each of
+    /// ten others. They are for two types, of two clients with EDNS and of one over TCP; a client asks for two names,
+    /// and another one for a name that is made to be missing.
+    fn measured() -> Measured {
+        let mut due: Vec<(i64, u32)> = (0..12).map(|due_ms| (due_ms, 0)).collect();
+        for client in 1..=10 {
+            let again_ms = match client {
+                1 => 50,
+                2 => 550,
+                _ => 3_000,
+            };
+            due.extend([100 * i64::from(client), 100 * i64::from(client) + again_ms].map(|due_ms| (due_ms, client)));
+        }
+        due.sort_unstable();
+        let mut measure = Measure::new(10_000_000_000, None);
+        for (due_ms, client) in due {
+            let edns = |dnssec_ok| Some(Edns { udp_payload_bytes: 1232, dnssec_ok });
+            let edns = match client {
+                3 => edns(true),
+                4 => edns(false),
+                _ => None,
+            };
+            let options = Options { recursion_desired: client > 0, edns };
+            let text = match client {
+                9 if due_ms > 1_000 => "other.example".to_owned(),
+                10 => "c10-nx.example".to_owned(),
+                _ => format!("c{client}.example"),
+            };
+            let rtype = if client == 8 { 28 } else { 1 };
+            let message = [&options.header()[..], &name(&text), &[0, rtype, 0, 1], &options.opt()].concat();
+            let transport = if client == 1 { Transport::Tcp } else { Transport::Udp };
+            let flags = if due_ms == 11 { RETRANSMISSION } else { 0 };
+            measure.add(client, &Record { due_ns: due_ms * 1_000_000, client, transport, flags, message: &message });
+        }
+        measure.finish()
+    }
+
+    #[test]
+    fn each_quantity_is_what_it_is_called() {
+        let found = quantities(&measured(), Random::new(1, 0));
+        for (name, is_share, expected) in [
+            ("queries a client", false, 32.0 / 11.0),
+            ("clients with fewer than 10 queries", true, 10.0 / 11.0),
+            ("clients with more than 100", true, 0.0),
+            // One client and two.
+            ("queries of the heaviest 1 % of the clients", true, 12.0 / 32.0),
+            ("queries of the heaviest 10 %", true, 14.0 / 32.0),
+            ("EDNS", true, 4.0 / 32.0),
+            ("DO", true, 2.0 / 32.0),
+            ("without RD", true, 12.0 / 32.0),
+            ("not over UDP", true, 2.0 / 32.0),
+            ("sent again", true, 1.0 / 32.0),
+            // The one that was sent again is left out, and the first query of each client has no time before it.
+            ("names that do not exist", true, 2.0 / 31.0),
+            ("names asked for once, of the queries", true, 2.0 / 31.0),
+            ("a client's next query within 10 ms", true, 10.0 / 20.0),
+            ("within 100 ms", true, 11.0 / 20.0),
+            ("within 1 s", true, 12.0 / 20.0),
+            ("queries without a pause of 1 s", false, 31.0 / 19.0),
+            // The squares of 10, 2 and twenty times 1 in 1,001 stretches; of 23, 1, 7 and 1 in 11.
+            ("variance by mean in 10 ms", false, 124.0 / 32.0 - 32.0 / 1_001.0),
+            ("variance by mean in 1 s", false, 580.0 / 32.0 - 32.0 / 11.0),
+            ("A", true, 30.0 / 32.0),
+            ("AAAA", true, 2.0 / 32.0),
+            ("HTTPS", true, 0.0),
+        ] {
+            let found = found.iter().find(|quantity| quantity.name == name).unwrap();
+            assert_eq!(found.is_share, is_share, "{name}");
+            assert!((found.value - expected).abs() < 1e-12, "{name}: {} for {expected}", found.value);
+        }
+        assert_eq!(found.len(), QUANTITIES.len() + TYPES.len());
+    }
+
+    #[test]
+    fn a_sample_has_each_client_as_often_as_it_was_drawn() {
+        let measured = measured();
+        let mut clients: Vec<&Client> = measured.clients.iter().collect();
+        clients.sort_by_key(|client| std::cmp::Reverse(client.get(Count::Queries)));
+        let sample = Sample::of(&clients, &measured, |_| 1);
+        // The squares of each client by itself: 104 and 144 of the first; 2 and 2 of the others, but 4 of two of them
+        // in a second.
+        let of_10_ms = (124.0 - (144.0 + 40.0) / 1_001.0) / 32.0;
+        let of_1_s = (168.0 - (144.0 + 40.0) / 11.0) / 32.0;
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
+        assert!(near(sample.value(Of::Dispersion(0)), of_10_ms) && near(sample.value(Of::Dispersion(1)), of_1_s));
+        // The first is missing, the second was drawn three times, and the third once.
+        let sample = Sample::of(&clients, &measured, |at| [0, 3, 1].get(at).copied().unwrap_or(0));
+        assert_eq!((sample.clients, sample.get(Count::Queries)), (4.0, 8.0));
+        assert_eq!(sample.heaviest, [2.0, 4.0], "one client, and two: the same one twice");
+        assert_eq!((sample.below_10, sample.above_100), (4.0, 0.0));
+        assert_eq!([Of::QueriesAClient, Of::Below(10), Of::Heaviest(0.1)].map(|of| sample.value(of)), [2.0, 1.0, 0.5]);
+    }
+
+    #[test]
+    fn a_deviation_is_that_of_a_sample() {
+        assert_eq!((deviation(&[1.0, 3.0]), deviation(&[5.0; 4])), (2.0_f64.sqrt(), 0.0));
+        assert!((deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]) - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
     }
 }

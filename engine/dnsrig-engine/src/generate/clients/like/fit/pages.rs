@@ -165,4 +165,36 @@ mod tests {
         visits.push(1);
         assert_eq!(visits.fit(), Some(Pages { share: 0.0, page: None }));
     }
+
+    #[test]
+    fn pages_have_two_queries_at_least_and_numbers_that_are_rounded() {
+        let visits = Visits { sizes: vec![0.0, 5.0, 2.0], ..Visits::default() };
+        let unlikely = |median: f64, deviation: f64| visits.unlikely([median.ln(), deviation]);
+        // Of ln 2 and 0.5, 38.98 % lie from ln 1.5 to ln 2.5, and 71.75 % above ln 1.5: twice -ln(0.5433).
+        assert!((unlikely(2.0, 0.5) - 1.2203).abs() < 0.001, "{}", unlikely(2.0, 0.5));
+        for (median, deviation) in [(1.0, DEVIATION_MIN), (1_000.0, DEVIATION_MAX)] {
+            assert!(unlikely(median, deviation).is_finite(), "{median} {deviation}");
+        }
+        for (median, deviation) in [(0.99, 0.5), (1_001.0, 0.5), (2.0, 0.019), (2.0, 3.01)] {
+            assert!(unlikely(median, deviation).is_infinite(), "{median} {deviation}");
+        }
+        let few = Visits { sizes: vec![0.0, 8.0, 1.0, 2.0], ..Visits::default() };
+        assert_eq!(few.pages(), Pages { share: 0.5, page: None }, "8 of 16 queries are alone");
+    }
+
+    #[test]
+    fn visits_that_met_are_taken_apart() {
+        // Each of ten visits has a window of a second and the mean of its pauses, 0.2 s.
+        let visits =
+            |met_a_s: f64| Visits { sizes: vec![0.0, 8.0, 2.0], gaps: 4.0, gaps_ns: 2e9, met_a_ns: met_a_s / 1e9 };
+        let near = |found: &Visits, expected: [f64; 5]| {
+            let found = [found.sizes[0], found.sizes[1], found.sizes[2], found.gaps, found.gaps_ns / 1e9];
+            assert!(found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-9), "{found:?}");
+        };
+        near(&visits(0.0).apart(10.0), [0.0, 8.0, 2.0, 4.0, 2.0]);
+        // 1.2 met another, 0.8² of them two of one query each; half a second lies between them.
+        near(&visits(1.0).apart(10.0), [0.0, 8.0, 2.0 - 1.2 * 0.64, 4.0 - 1.2, 2.0 - 1.2 * 0.5]);
+        // A fifth of the visits at most.
+        near(&visits(100.0).apart(10.0), [0.0, 8.0, 2.0 - 2.0 * 0.64, 4.0 - 2.0, 2.0 - 2.0 * 0.5]);
+    }
 }
