@@ -136,7 +136,8 @@ mod tests {
     use crate::world::{Node, World, Zone, records::Records, spec::Spec, testing::prefixes};
 
     const NAMES: &str = "www.example.com.\t60\tA,MX\na.b.c.example.com.\t60\tTXT\nexample.com.\t60\tTXT\nnew-tld.\t5\tA\n\
-                         _x._tcp.some.new-tld.\t5\tSRV,PTR\n1.2.0.192.in-addr.arpa.\t5\tPTR\nipv4only.arpa.\t5\tA\n\
+                         _x._tcp.some.new-tld.\t5\tSRV,PTR\n1.2.0.192.in-addr.arpa.\t5\tPTR\n\
+                         *.18.198.in-addr.arpa.\t5\tPTR\n18.198.in-addr.arpa.\t5\tPTR\nipv4only.arpa.\t5\tA\n\
                          a.tld-servers.com.\t5\tA\nnic.com.\t5\tA\nx.root-servers.\t5\tA\n\
                          x.dnssec-failed.arpa.\t5\tA\n";
 

@@ -105,3 +105,67 @@ fn servers_that_find_no_room_are_an_error() {
     let prefixes = Prefixes { ipv4: servers::parse_ipv4("198.18.64.0/24").unwrap(), ..prefixes() };
     assert!(World::new(Spec::parse("").unwrap(), prefixes).is_err_and(|error| error.contains("have no room")));
 }
+
+#[test]
+fn a_hoster_has_four_zones_at_least_and_there_is_one() {
+    let hosters = |text: &str| {
+        let tlds = "tlds.count = 1\ntlds.named = [{ name = \"example\", share = 1.0 }]";
+        let world = world(&format!("{tlds}\n{text}"));
+        (world.seconds.forward(), world.places.hosters)
+    };
+    for zones in [1, 7, 8, 11, 12, 400] {
+        let (zones, hosters) = hosters(&format!("zones.count = {zones}"));
+        assert_eq!(hosters, (zones / 4).max(1), "{zones} zones");
+    }
+    assert_eq!(hosters("zones.count = 1").1, 1);
+    assert_eq!(hosters("zones.count = 400\nhosting.hosters = 5").1, 5);
+}
+
+/// The hash of what `of` writes about each zone of a world.
+fn hash_of_zones(world: &World, of: impl Fn(Zone, &mut Vec<u8>)) -> u64 {
+    let mut bytes = Vec::new();
+    world.zones().for_each(|zone| of(zone, &mut bytes));
+    fnv1a(&bytes)
+}
+
+/// A specification is the same world for ever. If this differs, worlds of earlier versions are other worlds now.
+#[test]
+fn a_world_is_what_it_was() {
+    let world = world(
+        "zones.count = 300\ntlds.count = 20\nzones.wildcard = 0.3\nzones.empty_non_terminal = 0.3\n\
+         zones.elsewhere = 0.5\nsigning.share = 0.5\nfaults.lame = 0.1\nfaults.slow = 0.1\nfaults.loop = 0.1\n\
+         faults.expired = 0.1",
+    );
+    let names = hash_of_zones(&world, |zone, to| {
+        to.extend_from_slice(&world.name(zone));
+        world.names(zone, &mut |relative, node| to.extend([relative, format!("{node:?}").as_bytes()].concat()));
+    });
+    let servers = hash_of_zones(&world, |zone, to| {
+        world.name_servers(zone, &mut |name, server| {
+            let place = world.places.of(server);
+            let [ipv4, ipv6] = [world.prefixes.ipv4(place), world.prefixes.ipv6(place)];
+            to.extend([name, format!("{server:?} {ipv4} {ipv6}").as_bytes()].concat());
+        });
+    });
+    let records = hash_of_zones(&world, |zone, to| {
+        world.names(zone, &mut |relative, node| {
+            let Node::Types(types) = node else { return };
+            let mut records = Records::default();
+            let is_drawn = |rtype: &Rtype| !matches!(*rtype, Rtype::DNSKEY | Rtype::NSEC3PARAM);
+            types.iter().filter(is_drawn).for_each(|rtype| {
+                world.add(zone, relative, rtype, &[relative, &world.name(zone)], &mut records);
+            });
+            for set in records.iter() {
+                to.extend([set.owner, format!("{} {}", set.rtype, set.ttl_s).as_bytes()].concat());
+                set.data().for_each(|data| to.extend_from_slice(data));
+            }
+        });
+    });
+    let signing = hash_of_zones(&world, |zone, to| {
+        let faulty = world.faulty(zone).map(|faulty| (faulty.fault, faulty.is_of_first));
+        to.extend(format!("{:?} {faulty:?}\n", world.signing(zone)).into_bytes());
+    });
+    let expected =
+        [8_630_618_324_400_783_934, 15_306_259_164_975_721_359, 10_646_239_357_019_175_836, 13_411_456_853_771_417_176];
+    assert_eq!([names, servers, records, signing], expected);
+}

@@ -175,3 +175,44 @@ fn security(world: &World, zone: Zone, needs_proof: bool) -> (Security, String) 
         None => (Security::Secure, "all zones from the root to it are signed".into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use dnsrig_dns::testing::name;
+
+    use super::*;
+    use crate::world::testing::world;
+
+    /// How many aliases there are on the way from the `www` of each zone to its addresses.
+    fn aliases(elsewhere: f64) -> BTreeSet<usize> {
+        let zones = "zones.count = 300\ntlds.count = 20\nzones.www_cname = 1.0\nzones.wildcard = 0.0";
+        let world = world(&format!("{zones}\nzones.elsewhere = {elsewhere:.1}"));
+        let is_forward = |zone: &Zone| zone.depth() == 2 && !world.name(*zone).ends_with(b"\x04arpa\0");
+        let found = world.zones().filter(is_forward).map(|zone| {
+            let of_www = [b"\x03www", &world.name(zone)[..]].concat();
+            let explained = explain(&world, &Labels::read(&of_www).unwrap());
+            assert_eq!((explained.rcode.as_str(), explained.addresses > 0), ("NOERROR", true), "{}", explained.name);
+            assert_eq!((&*explained.types, explained.levels.len()), (&["CNAME".to_owned()][..], 3));
+            explained.aliases.len()
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn aliases_are_followed_into_other_zones() {
+        assert_eq!(aliases(0.0), [1].into(), "the name of the zone itself");
+        assert_eq!(aliases(1.0), [1, 2].into(), "a host of a hoster, perhaps by way of another");
+    }
+
+    #[test]
+    fn a_name_is_explained_by_the_zones_above_it() {
+        let world = world("zones.count = 300\ntlds.count = 20");
+        let explained = explain(&world, &Labels::read(&name("No-Such.Nic.COM")).unwrap());
+        let zones: Vec<_> = explained.levels.iter().map(|level| level.zone.as_str()).collect();
+        assert_eq!((explained.name.as_str(), &zones[1..]), ("no-such.nic.com", &["com", "nic.com"][..]));
+        assert!(explained.levels.iter().all(|level| level.servers.len() >= 2));
+        assert_eq!((explained.rcode.as_str(), explained.addresses, explained.aliases.len()), ("NXDOMAIN", 0, 0));
+    }
+}

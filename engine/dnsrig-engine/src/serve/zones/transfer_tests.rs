@@ -5,10 +5,16 @@ use std::{
     net::IpAddr,
 };
 
+use dnsrig_core::hash::fnv1a;
 use dnsrig_dns::{
     catalog::Members,
+    edns::{Edns, Opt},
     header::HEADER_BYTES,
     query::Ask,
+    tsig::{
+        sign::{Signer, parse_key},
+        verify::Verifier,
+    },
     writer::MessageWriter,
     xfr::{Incoming, Limits, Outcome, Step},
 };
@@ -21,7 +27,7 @@ use crate::{
         counts::{Counts, Secondary, Transfers},
         faults::Fault,
         primary::{Period, Primary},
-        shape::{Changes, tests::shape},
+        shape::{Changes, Shape, tests::shape},
         testing::{NOW, ask, converse, faulty, primary, query, records, serial, zone},
     },
 };
@@ -248,6 +254,64 @@ fn a_large_zone_is_the_same_wherever_names_grow_longer() {
     let hosts = records[11..100_020].iter().enumerate();
     assert!(hosts.clone().all(|(number, (owner, ..))| owner == &format!("h{number}.z000000.example")));
     assert_eq!(hosts.map(|(.., data)| &data.2).collect::<HashSet<_>>().len(), 256, "all addresses of the block");
+}
+
+#[test]
+fn a_message_is_as_long_as_it_may_be_to_the_byte() {
+    const KEY: &str = "hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5IQ==";
+    for (has_opt, has_key) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut primary = primary(shape(3, 40));
+        let mut query = query(7, &zone(1), Ask::Axfr);
+        if has_opt {
+            Opt::new(Edns { udp_payload_bytes: 1232, dnssec_ok: false }).append_to(&mut query);
+            query[11] = 1;
+        }
+        if has_key {
+            primary.key = Some(Signer::parse(KEY).unwrap());
+            Verifier::sign(&parse_key(KEY).unwrap(), &mut query, 0, NOW.wall_s);
+        }
+        let mut messages = |bytes_max: usize| {
+            primary.cut.bytes_max = bytes_max;
+            converse(&primary, [&query[..]], &mut Counts::default()).0
+        };
+        let whole = messages(65_535);
+        let counts = [whole[0][7], whole[0][11]];
+        assert_eq!((whole.len(), counts), (1, [41, u8::from(has_opt) + u8::from(has_key)]));
+        let length = whole[0].len();
+        assert_eq!(messages(length), whole, "it fits to the byte");
+        let answers: Vec<_> = messages(length - 1).iter().map(|message| message[7]).collect();
+        assert_eq!(answers, [40, 1], "and then the last record does not");
+    }
+}
+
+/// If this differs, zones of earlier versions are other zones now.
+#[test]
+fn zones_and_their_changes_are_what_they_were() {
+    let mut primary = primary(Shape { seed: 5, large: 1, large_records: 1_234, ..shape(30, 40) });
+    primary.shape.changes = Changes { before: 17, records: 9, ..primary.shape.changes };
+    primary.cut.bytes_max = 1_000;
+    let hash = |primary: &Primary, name: &[u8], what: Ask| fnv1a(&ask(primary, name, what).concat());
+    let catalog = primary.shape.catalog.clone();
+    let of_zones = [
+        hash(&primary, &zone(0), Ask::Axfr),
+        hash(&primary, &zone(1), Ask::Axfr),
+        hash(&primary, &zone(2), Ask::Ixfr { serial: 11 }),
+        hash(&primary, &zone(3), Ask::Soa),
+        hash(&primary, &catalog, Ask::Axfr),
+    ];
+    primary.shape.changes.churn = Churn::new(30, 3, 6);
+    let of_catalog = [hash(&primary, &catalog, Ask::Axfr), hash(&primary, &catalog, Ask::Ixfr { serial: 2 })];
+    assert_eq!(
+        of_zones,
+        [
+            17_454_724_855_809_907_599,
+            6_201_151_658_560_591_889,
+            8_275_729_304_356_202_769,
+            4_441_293_500_946_249_974,
+            5_266_313_479_556_178_186
+        ]
+    );
+    assert_eq!(of_catalog, [7_849_464_250_667_478_549, 4_343_389_963_031_584_272]);
 }
 
 #[test]
