@@ -454,3 +454,136 @@ fn parse_positive(text: &str) -> Result<i64, String> {
 fn parse_rate(text: &str) -> Result<f64, String> {
     parse_number(text, 0.01..=1e8, "zones a second")
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn arguments(words: &str) -> Arguments {
+        let given = ["transfer", "127.0.0.1", "--zone", "example"];
+        CommandLine::parse_from(given.into_iter().chain(words.split_whitespace())).arguments
+    }
+
+    /// What is wrong with a command line for this number of zones, if something is.
+    fn wrong(words: &str, zones: u32) -> Option<String> {
+        arguments(words).check(zones).err().map(|failure| failure.sentence)
+    }
+
+    #[test]
+    fn an_option_without_effect_is_refused_with_what_it_needs() {
+        let (tls, xot, xoq, tcp) =
+            ("--transport xot or xoq", "--transport xot", "--transport xoq", "--transport tcp or xot");
+        // The option, what it needs, and whether it has an effect over TCP, TLS and QUIC.
+        for (option, needed, effects) in [
+            ("--verify ca --ca a.pem", tls, [false, true, true]),
+            ("--server-name a.example", tls, [false, true, true]),
+            ("--certificate a.pem --key a.key", tls, [false, true, true]),
+            ("--no-resumption", tls, [false, true, true]),
+            ("--require-alpn", xot, [false, true, false]),
+            ("--quic-congestion cubic", xoq, [false, false, true]),
+            ("--quic-window-bytes 8192", xoq, [false, false, true]),
+            ("--close rst", tcp, [true, true, false]),
+            ("--quickack", tcp, [true, true, false]),
+            ("--nagle", tcp, [true, true, false]),
+            ("--congestion reno", tcp, [true, true, false]),
+            ("--mss 1000", tcp, [true, true, false]),
+            ("--ca a.pem", "--verify ca", [false; 3]),
+            ("--pin c2VjcmV0", "--verify pin", [false; 3]),
+            ("", "nothing", [true; 3]),
+        ] {
+            for (transport, has_effect) in ["tcp", "xot", "xoq"].into_iter().zip(effects) {
+                let found = wrong(&format!("{option} --transport {transport}"), 1);
+                assert_eq!(found.is_none(), has_effect, "{option} over {transport}: {found:?}");
+                let has_word = |sentence: String| sentence.contains(&format!(" has no effect without {needed}: "));
+                assert!(found.is_none_or(has_word), "{option} over {transport}");
+            }
+        }
+        let ca = wrong("--ca a.pem --verify pin --pin c2VjcmV0 --transport xot", 1).unwrap();
+        assert!(ca.starts_with("--ca has no effect without --verify ca: add that, or leave --ca out"), "{ca}");
+        let verify = wrong("--verify pin --pin c2VjcmV0", 1).unwrap();
+        assert!(verify.starts_with("--verify has no effect without --transport xot or xoq: add that"), "{verify}");
+    }
+
+    #[test]
+    fn what_is_too_much_or_does_not_fit_together_is_refused() {
+        for (words, zones, expected) in [
+            ("--secondaries 2 --source 127.0.0.1-127.0.0.2", 1, None),
+            ("--secondaries 2 --source 127.0.0.1-127.0.0.3", 1, Some("--source has 3 addresses for 2 secondaries")),
+            ("--source ::1", 1, Some("different address families")),
+            // Each secondary has one more slot, for UDP.
+            ("--secondaries 50000", 1, None),
+            ("--secondaries 50001", 1, Some("is more than 100000")),
+            ("--connections 65536 --secondaries 2", 1, Some("is more than 100000")),
+            ("--window 0 --secondaries 50000", 100_000, Some("GB of memory")),
+            ("--on-notify", 100_000_000, None),
+            ("--on-notify", 100_000_001, Some("secondaries × zones can be at most 100000000")),
+            ("--on-notify --threads 2", 1, Some("one thread")),
+            ("--threads 2", 1, None),
+        ] {
+            let found = wrong(words, zones);
+            assert_eq!(found.is_some(), expected.is_some(), "{words}: {found:?}");
+            assert!(found.is_none_or(|sentence| sentence.contains(expected.unwrap())), "{words}");
+        }
+    }
+
+    #[test]
+    fn the_port_is_that_of_the_transport_unless_another_is_named() {
+        for (transport, port) in [("tcp", 53), ("xot", 853), ("xoq", 853)] {
+            let arguments = arguments(&format!("--transport {transport}"));
+            assert_eq!((arguments.server().port(), arguments.server_udp().port()), (port, 53), "{transport}");
+        }
+    }
+
+    #[test]
+    fn secondaries_use_the_addresses_in_turn() {
+        let address = |last: u8| Some(IpAddr::from([127, 0, 0, last]));
+        let sources = |words: &str| arguments(words).sources();
+        assert_eq!(sources("--secondaries 2"), [None; 2]);
+        let two = "--source 127.0.0.1-127.0.0.2 --source 127.0.0.7";
+        assert_eq!(sources(&format!("{two} --secondaries 5")), [1, 2, 7, 1, 2].map(address));
+    }
+
+    #[test]
+    fn a_foreign_primary_is_asked_at_a_low_rate_unless_another_is_given() {
+        for (words, authority, share, rate) in [
+            ("", Authority::Rig, 1.0, None),
+            ("", Authority::Vouched, 1.0, Some(100.0)),
+            ("", Authority::Vouched, 0.25, Some(25.0)),
+            ("--rate 300", Authority::Vouched, 0.5, Some(150.0)),
+            ("--rate 300", Authority::Rig, 1.0, Some(300.0)),
+        ] {
+            assert_eq!(arguments(words).settings(authority, share).rate, rate, "{words}");
+        }
+        let window = |words: &str| arguments(words).settings(Authority::Rig, 1.0).window;
+        assert_eq!([window(""), window("--window 0"), window("--window 1")], [100, OUTSTANDING_MAX, 1]);
+    }
+
+    #[test]
+    fn sessions_are_kept_for_all_connections_up_to_a_limit() {
+        for (words, expected) in [
+            ("", 4),
+            ("--connections 255", 1_020),
+            ("--connections 256", 1_024),
+            ("--connections 257", 1_024),
+            ("--no-resumption", 0),
+        ] {
+            assert_eq!(arguments(words).sessions_max(), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_time_to_wait_is_a_millisecond_at_least() {
+        assert_eq!([parse_positive("1ms"), parse_positive("2s")], [Ok(1_000_000), Ok(2_000_000_000)]);
+        assert!(["0.9ms", "0s", "999us", "x"].iter().all(|text| parse_positive(text).is_err()));
+        assert_eq!([parse_rate("0.01"), parse_rate("1e8")], [Ok(0.01), Ok(1e8)]);
+        assert!(["0.009", "0", "1.1e8", "-1", "x"].iter().all(|text| parse_rate(text).is_err()));
+    }
+}

@@ -301,7 +301,7 @@ mod tests {
     use dnsrig_dns::xfr::Outcome;
 
     use super::*;
-    use crate::transfer::counters::Totals;
+    use crate::transfer::{counters::Totals, summary::Took};
 
     fn report_of(summary: &Summary) -> String {
         text(summary, "127.0.0.1:5300".parse().unwrap())
@@ -343,5 +343,98 @@ mod tests {
     fn a_good_run_has_no_notes() {
         let summary = Summary { done: 3, elapsed_ns: 1, ..Summary::default() };
         assert!(!report_of(&summary).contains("note"), "{}", report_of(&summary));
+    }
+
+    #[test]
+    fn the_summary_for_people_has_every_count_in_its_place() {
+        let connections = ConnectionCounts {
+            attempted: 1_001,
+            established: 2,
+            full_handshakes: 3,
+            resumed: 4,
+            closed_by_primary: 5,
+            reset: 6,
+            refused: 7,
+            ..ConnectionCounts::default()
+        };
+        let totals = Totals {
+            records: 30_000,
+            messages: 2_406,
+            bytes: 3_000_000,
+            out_of_order: 8,
+            interleaved: 9,
+            ..Totals::default()
+        };
+        let took =
+            Took { mean: 0.0, min: 1_000_000, p50: 2_000_000, p90: 30_000_000, p99: 400_000_000, max: 5_000_000_000 };
+        let summary = Summary {
+            policy: Policy::One,
+            done: 1_200,
+            up_to_date: 3,
+            failed: 4,
+            unfinished: 5,
+            elapsed_ns: 2_500_400_000,
+            zones_per_s: 481.9,
+            records_per_s: 12_345.6,
+            bytes_per_s: 1_234_567.0,
+            transfer_ns: took,
+            interrupted: true,
+            totals,
+            connections,
+            ..Summary::default()
+        };
+        let expected = [
+            "127.0.0.1:5300 over TCP, a connection for each zone: 481 zones per second for 2.5 s, then interrupted",
+            "  zones                   1,200 done, 3 up to date, 4 failed, 5 not finished",
+            "  records                 30,000  (12,345/s)",
+            "  bytes                   3,000,000  (1.2 MB/s)",
+            "  messages                2,406  (2.0 per zone)",
+            "  connections             1,001 begun, 2 established (3 full and 4 resumed TLS handshakes), 5 closed by the \
+             primary, 6 reset, 7 refused",
+            "  order                   8 out of order, 9 interleaved",
+            "                                  min         p50         p90         p99         max",
+            "  a transfer took             1.00 ms     2.00 ms     30.0 ms      400 ms     5000 ms",
+        ];
+        assert_eq!(report_of(&summary), expected.join("\n") + "\n");
+        let nothing = report_of(&Summary::default());
+        assert!(
+            nothing
+                .ends_with("  a transfer took                   –           –           –           –           –\n")
+        );
+    }
+
+    #[test]
+    fn the_first_line_has_the_transport_and_the_use_of_connections() {
+        for (transport, policy, window, expected) in [
+            (TransportKind::Tcp, Policy::Reused, 5, "over TCP, reused connections: "),
+            (TransportKind::Xot, Policy::Pipelined, 0, "over TLS, pipelined without a window: "),
+            (TransportKind::Xoq, Policy::Pipelined, 1_000, "over QUIC, pipelined, 1,000 at a time: "),
+        ] {
+            let text = report_of(&Summary { transport, policy, window, ..Summary::default() });
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_note_reports_what_a_reader_must_know() {
+        let connections = ConnectionCounts { no_port: 1, ..ConnectionCounts::default() };
+        let totals = Totals { unmatched: 1, ..Totals::default() };
+        let failed = BTreeMap::from([("tls-failed", 1)]);
+        for (summary, expected) in [
+            (Summary { busy_share: 0.98, ..Summary::default() }, None),
+            (Summary { busy_share: 0.99, ..Summary::default() }, Some("had no idle time")),
+            (Summary { rows_lost: 1, ..Summary::default() }, Some("1 rows were lost")),
+            (Summary { connections, ..Summary::default() }, Some("ran out of ports")),
+            (Summary { totals, ..Summary::default() }, Some("1 messages had ids")),
+            (
+                Summary { tls_sentence: Some("no pin"), ..Summary::default() },
+                Some("TLS failed on a connection: no pin"),
+            ),
+            (Summary { tls_sentence: Some("no pin"), attempt_outcomes: failed, ..Summary::default() }, None),
+        ] {
+            let notes = verdicts(&summary);
+            assert_eq!(notes.len(), usize::from(expected.is_some()), "{notes:?}");
+            assert!(notes.iter().all(|note| note.contains(expected.unwrap())), "{notes:?}");
+        }
     }
 }

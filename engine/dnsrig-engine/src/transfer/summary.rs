@@ -166,3 +166,59 @@ fn by_word(counts: &[u64]) -> BTreeMap<&'static str, u64> {
         .filter(|(_, count)| *count > 0)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use dnsrig_dns::xfr::Answered;
+
+    use super::*;
+
+    #[test]
+    fn rates_are_of_the_time_from_the_beginning_to_the_end() {
+        let mut counters = Counters::default();
+        counters.outcomes[Outcome::Done as usize] = 6;
+        counters.outcomes[Outcome::UpToDate as usize] = 2;
+        counters.outcomes[Outcome::Refused as usize] = 3;
+        counters.attempt_outcomes[Outcome::Refused as usize] = 9;
+        (counters.totals.records, counters.totals.bytes) = (400, 6_000);
+        (1..=100).for_each(|took_ns| counters.came(Answered::Axfr, 0, took_ns, 0));
+        let mut summary = Summary { start_ns: 1_000_000_000, ..Summary::default() };
+        summary.fill(&counters, 5_000_000_000);
+        let Summary { end_ns, elapsed_ns, done, up_to_date, failed, .. } = summary;
+        assert_eq!((end_ns, elapsed_ns, done, up_to_date, failed), (5_000_000_000, 4_000_000_000, 6, 2, 3));
+        assert_eq!([summary.zones_per_s, summary.records_per_s, summary.bytes_per_s], [2.0, 100.0, 1_500.0]);
+        let Took { mean, min, p50, p90, p99, max } = summary.transfer_ns;
+        assert!((mean - 50.5).abs() < 1e-6, "{mean}");
+        assert_eq!([min, p50, p90, p99, max], [1, 50, 90, 99, 100]);
+        assert_eq!(summary.outcomes, [("done", 6), ("up-to-date", 2), ("refused", 3)].into());
+        assert_eq!(summary.attempt_outcomes, [("refused", 9)].into());
+        let is_good = |failed, unfinished| Summary { failed, unfinished, ..Summary::default() }.is_good();
+        assert_eq!([is_good(0, 0), is_good(1, 0), is_good(0, 1)], [true, false, false]);
+    }
+
+    #[test]
+    fn secondaries_are_listed_up_to_a_thousand() {
+        let sources: Vec<_> = (0..3).map(|last: u8| Some(IpAddr::from([127, 0, 0, last]))).collect();
+        let secondaries = |count: u64| -> Vec<Secondary> {
+            let one = |number: u64| {
+                let mut secondary = Secondary::new(0);
+                (secondary.done, secondary.failed, secondary.last_ns) = (number, 1, number as i64);
+                secondary
+            };
+            (0..count).map(one).collect()
+        };
+        let mut summary = Summary::default();
+        summary.add_secondaries(&secondaries(2), 2, &sources);
+        let [first, second] = &summary.per_secondary[..] else { panic!("two secondaries") };
+        assert_eq!(
+            (first.secondary, first.source, first.done, first.last_ns, first.notify_ns),
+            (2, sources[2], 0, None, None)
+        );
+        assert_eq!((second.secondary, second.source, second.failed, second.last_ns), (3, None, 1, Some(1)));
+        summary.add_secondaries(&secondaries(997), 4, &sources);
+        assert_eq!(summary.per_secondary.len(), 999);
+        summary.add_secondaries(&secondaries(2), 1_001, &sources);
+        assert_eq!(summary.per_secondary.last().map(|last| (last.secondary, last.done)), Some((1_001, 0)));
+        assert_eq!(summary.per_secondary.len(), SECONDARIES_LISTED_MAX);
+    }
+}

@@ -123,10 +123,23 @@ impl Service for Answerer {
 
 #[cfg(test)]
 mod tests {
+    use std::{io::Write, net::TcpListener};
+
     use dnsrig_dns::framing;
+    use dnsrig_net::{
+        connection::limits::Limits,
+        poller::{Poller, Timeout, sleep_until_readable},
+    };
+    use slotmap::KeyData;
 
     use super::*;
-    use crate::serve::{echo::faults::Settings, shell::service::WAITING_BYTES_MAX};
+    use crate::serve::{
+        echo::faults::Settings,
+        shell::{
+            connections::{Context, OpenConnections},
+            service::WAITING_BYTES_MAX,
+        },
+    };
 
     const QUERY: [u8; 12] = [0; 12];
 
@@ -155,5 +168,34 @@ mod tests {
             }
         }
         assert_eq!(bytes, WAITING_BYTES_MAX / 14 * 14);
+    }
+
+    /// How many connections are closed at `now_ns` because they were idle for 100 ns: of one, on which something happened
+    /// at 50, and which waits for an answer or not.
+    fn closed_at(now_ns: i64, waits: bool) -> u64 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let settings = Settings { delay_ns: 1_000_000_000_000, ..Settings::default() };
+        let (mut echo, mut poller) = (Answerer::new(settings, 0, 0, 10), Poller::new().unwrap());
+        let mut connections = OpenConnections::new(Limits::new(10, 100));
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        sleep_until_readable(&listener, 10_000_000_000).unwrap();
+        let mut context = Context { service: &mut echo, poller: &poller, now_ns: 50 };
+        assert!(connections.accept(&listener, None, &mut context).unwrap());
+        if waits {
+            peer.write_all(&[&[0, QUERY.len() as u8][..], &QUERY].concat()).unwrap();
+            assert_eq!(poller.wait(Timeout::Endless).unwrap(), 1);
+            let (key, happened) = poller.event(0);
+            let mut context = Context { service: &mut echo, poller: &poller, now_ns: 50 };
+            connections.on_event(KeyData::from_ffi(key).into(), happened, &mut context).unwrap();
+        }
+        connections.sweep(now_ns, &mut echo);
+        connections.finish(&mut echo).idle
+    }
+
+    #[test]
+    fn a_connection_is_idle_unless_an_answer_waits() {
+        assert_eq!([149, 150, 10_000].map(|now_ns| closed_at(now_ns, false)), [0, 1, 1]);
+        assert_eq!([149, 150, 10_000].map(|now_ns| closed_at(now_ns, true)), [0; 3]);
     }
 }

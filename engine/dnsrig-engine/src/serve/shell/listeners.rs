@@ -223,3 +223,31 @@ fn bind_to(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
         SocketAddr::V6(address) => bind(fd, &SockaddrIn6::from(address)),
     }?)
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::socket::getsockopt;
+
+    use super::*;
+
+    #[test]
+    fn any_address_of_ipv6_leaves_ipv4_alone() {
+        for kind in [SockType::Datagram, SockType::Stream] {
+            let socket = unbound(kind, "[::]:0".parse().unwrap()).unwrap();
+            assert!(getsockopt(&socket, sockopt::Ipv6V6Only).unwrap(), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_not_claimed() {
+        for kind in [SockType::Datagram, SockType::Stream] {
+            let free = claim(kind, "127.0.0.1:0".parse().unwrap()).unwrap();
+            assert_ne!(free.port(), 0);
+        }
+        let (udp, tcp) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let taken = [(SockType::Datagram, udp.local_addr()), (SockType::Stream, tcp.local_addr())];
+        for (kind, address) in taken {
+            assert_eq!(claim(kind, address.unwrap()).unwrap_err().kind(), io::ErrorKind::AddrInUse, "{kind:?}");
+        }
+    }
+}

@@ -373,3 +373,114 @@ fn parse_large(text: &str) -> Result<(u32, u64), String> {
 fn parse_rate(text: &str) -> Result<f64, String> {
     parse_number(text, 0.0..=1e6, "changes a second")
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    /// Of ten zones.
+    fn arguments(words: &str) -> Arguments {
+        let given = ["serve", "127.0.0.1:5300", "--count", "10"];
+        CommandLine::parse_from(given.into_iter().chain(words.split_whitespace())).arguments
+    }
+
+    #[test]
+    fn an_option_without_effect_is_refused() {
+        for (words, expected) in [
+            ("", None),
+            ("--client-ca a.pem", Some("no effect without TLS")),
+            ("--certificate a.pem --key a.key", Some("no effect without TLS")),
+            ("--client-ca a.pem --transport tcp,xot", None),
+            ("--certificate a.pem --key a.key --transport xoq", None),
+            ("--quic-congestion cubic --transport xot", Some("no effect without QUIC")),
+            ("--quic-window-bytes 8192", Some("no effect without QUIC")),
+            ("--quic-congestion cubic --transport xoq", None),
+            ("--quic-window-bytes 8192 --transport tcp,xoq", None),
+            ("--fault close-after=2", None),
+            ("--fault close-after=2 --transport xoq", Some("leave xoq out")),
+            ("--fault refused-after=2 --transport tcp,xoq", Some("leave xoq out")),
+            ("--fault servfail-after=2 --transport tcp,xoq", Some("leave xoq out")),
+            ("--fault endless --fault slow=1ms --transport xoq", Some("leave xoq out")),
+            ("--fault cut-after=2 --transport xoq", None),
+            ("--change-records 2", None),
+            ("--change-records 2 --changes-of catalog", Some("--change-records has no effect")),
+            ("--change-records 0 --changes-of catalog", Some("--change-records has no effect")),
+            ("--first-member 1 --changes-of zones", Some("--first-member has no effect")),
+            ("--first-member 8 --changes-of catalog", None),
+            ("--first-member 9 --changes-of catalog", Some("fewer than two members")),
+            ("--fault tsig-missing", Some("need a key")),
+            ("--fault endless --fault tsig-wrong", Some("need a key")),
+            ("--fault tsig-wrong --tsig hmac-sha256:a:c2VjcmV0", None),
+            ("--catalog z000001.example", Some("also the name of a zone")),
+            ("--catalog z000001.other", None),
+        ] {
+            let found = arguments(words).primary(0).err().map(|failure| failure.sentence);
+            assert_eq!(found.is_some(), expected.is_some(), "{words}: {found:?}");
+            assert!(found.is_none_or(|sentence| sentence.contains(expected.unwrap())), "{words}");
+        }
+    }
+
+    #[test]
+    fn the_zones_are_as_asked_for() {
+        let shape = |words: &str| arguments(words).primary(0).unwrap().shape;
+        let plain = shape("");
+        assert_eq!(
+            (&*plain.suffix, &*plain.catalog),
+            (&names::wire("example")[..], &names::wire("catalog.example")[..])
+        );
+        assert_eq!((plain.schema, plain.count, plain.records, plain.large, plain.large_records), (b'2', 10, 4, 0, 0));
+        let Timers { refresh_s, retry_s, expire_s, minimum_s } = plain.timers;
+        assert_eq!([refresh_s, retry_s, expire_s, minimum_s], [3_600, 900, 1_209_600, 300]);
+        assert_eq!((plain.changes.before, plain.changes.records, plain.changes.kept), (0, 1, 100));
+        assert_eq!((shape("--refresh 9s").timers.retry_s, shape("--catalog-schema 1").schema), (3, b'1'));
+        let kept =
+            ["--changes-of catalog", "--changes-of catalog --changes-kept 7"].map(|words| shape(words).changes.kept);
+        assert_eq!(kept, [10_000, 7]);
+        let other = shape("--suffix a.test --catalog b.test --large 3:50");
+        assert_eq!((&*other.catalog, other.large, other.large_records), (&names::wire("b.test")[..], 3, 50));
+    }
+
+    #[test]
+    fn messages_and_signatures_are_as_asked_for() {
+        let cut = |words: &str| {
+            let Cut { bytes_max, records_max, order, signed_every } = arguments(words).primary(0).unwrap().cut;
+            (bytes_max, records_max, order, signed_every)
+        };
+        assert_eq!(cut(""), (65_535, u16::MAX, Order::InOrder, 1));
+        let words = "--message-bytes 512 --records-per-message 3 --order interleaved --tsig hmac-sha256:a:c2VjcmV0 \
+                     --tsig-every 5";
+        assert_eq!(cut(words), (512, 3, Order::Interleaved, 5));
+        assert_eq!(arguments("--changes-per-s 1").changes_delay_ns(), None);
+        assert_eq!(arguments("--changes-per-s 1 --changes-on-signal").changes_delay_ns(), Some(0));
+    }
+
+    #[test]
+    fn secondaries_to_notify_are_addresses_and_ranges() {
+        let notified = |words: &str| arguments(words).notified().map_err(|failure| failure.sentence);
+        let found = notified("--notify 127.0.0.9:54 --notify 127.0.0.1-127.0.0.3 --notify 127.0.0.8");
+        let expected = ["127.0.0.9:54", "127.0.0.1:53", "127.0.0.2:53", "127.0.0.3:53", "127.0.0.8:53"];
+        assert_eq!(found, Ok(expected.map(|address| address.parse().unwrap()).into()));
+        assert_eq!(notified("--notify 127.0.0.0-127.0.255.255").map(|all| all.len()), Ok(NOTIFIED_MAX));
+        let one_more = notified("--notify 127.0.0.0-127.0.255.255 --notify 127.1.0.1");
+        assert!(one_more.unwrap_err().contains("more than 65,536 addresses"));
+        assert!(notified("--notify ::1").unwrap_err().contains("another family"));
+    }
+
+    #[test]
+    fn large_zones_have_two_records_at_least() {
+        assert_eq!([parse_large("1:2"), parse_large("0:1000")], [Ok((1, 2)), Ok((0, 1_000))]);
+        assert_eq!(parse_large(&format!("7:{RECORDS_MAX}")), Ok((7, RECORDS_MAX)));
+        let beyond = format!("7:{}", RECORDS_MAX + 1);
+        assert!(["1:1", "1", "x:2", "1:x", ":", &beyond].iter().all(|text| parse_large(text).is_err()));
+        assert_eq!([parse_rate("0"), parse_rate("1e6")], [Ok(0.0), Ok(1e6)]);
+        assert!(["-1", "1.1e6", "x"].iter().all(|text| parse_rate(text).is_err()));
+    }
+}

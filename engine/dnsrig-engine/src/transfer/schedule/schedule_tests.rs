@@ -194,6 +194,24 @@ fn nobody_there_is_an_outcome_of_every_zone() {
 }
 
 #[test]
+fn a_secondary_goes_on_with_the_connections_that_are_left() {
+    // The number of connections, of those that are refused, and of those that may be tried again.
+    for (connections, refuses, times, expected) in [
+        (2, 1, 0, Outcome::Done),
+        (2, 2, 0, Outcome::NoConnection),
+        (5, 4, 0, Outcome::Done),
+        (1, 3, 3, Outcome::Done),
+        (1, 4, 3, Outcome::NoConnection),
+    ] {
+        let settings = Settings { connections, retry: Retry { times, after_ns: S }, ..settings() };
+        let mut world = World::new(settings, 1, 10, Manner { refuses, ..Manner::default() });
+        world.run(100 * S);
+        assert_eq!(count(&world, expected), 10, "{refuses} of {connections} refused, {times} retries");
+        assert_all_ended(&mut world, 1, 10);
+    }
+}
+
+#[test]
 fn a_port_that_is_closed_for_udp_was_no_connection() {
     let manner = Manner { has_no_udp: true, ..Manner::default() };
     let mut world = World::new(Settings { soa: SoaFirst::Udp, ..settings() }, 1, 10, manner);
