@@ -245,4 +245,18 @@ mod tests {
         let error = merged(&[file]).unwrap_err().to_string();
         assert!(error.contains("other bounds"), "{error}");
     }
+
+    #[test]
+    fn a_histogram_of_more_queries_than_an_interval_can_have_is_refused() {
+        for (count, is_taken) in [(COUNT_MAX, true), (COUNT_MAX + 1, false)] {
+            let mut all = times();
+            all.record_n(1_000, count - 1).unwrap();
+            all.record(7_000).unwrap();
+            let mut file = Vec::new();
+            let mut serializer = V2DeflateSerializer::new();
+            let mut log = IntervalLogWriterBuilder::new().begin_log_with(&mut file, &mut serializer).unwrap();
+            log.write_histogram(&all, Duration::ZERO, Duration::from_secs(1), Tag::new("due")).unwrap();
+            assert_eq!(merged(&[file]).map(|(_, totals)| totals["due"].len()).ok(), is_taken.then_some(count));
+        }
+    }
 }

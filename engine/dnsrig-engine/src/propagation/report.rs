@@ -236,3 +236,88 @@ pub fn write_rows(path: &Path, zones: &Zones, secondaries: &[SocketAddr], core: 
     };
     rows::write(path, columns, core.changes().iter().enumerate().flat_map(of_change))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::core::{Action, Pace},
+        *,
+    };
+
+    const MS: i64 = 1_000_000;
+    const LIMIT_NS: i64 = 500 * MS;
+
+    /// Two changes of a zone on two secondaries. The first is accepted after 2 ms, missing at 5 ms, and seen on one at
+    /// 8 ms and on the other at 30 ms. The second has this answer, and is not seen.
+    fn measured(rcode: u8) -> Core {
+        let settings = Settings {
+            zones: 1,
+            secondaries: 2,
+            changes: 2,
+            pace: Pace::Single { pause_ns: 10 * MS, spread_ns: 0 },
+            poll_rate_per_s: 1_000,
+            poll_timeout_ns: 100 * MS,
+            accept_timeout_ns: 200 * MS,
+            end_ns: i64::MAX,
+            limit_ns: LIMIT_NS,
+        };
+        let mut core = Core::new(settings, &[7], 0);
+        assert!(matches!(core.next(0), Action::Change { number: 0, .. }));
+        core.on_accepted(2 * MS, 0, 0);
+        let poll = |core: &mut Core, sent_ns: i64, wanted: usize, answered_ns: i64, serial: u32| {
+            while let Action::Poll { id, secondary, .. } = core.next(sent_ns) {
+                if secondary == wanted {
+                    core.on_polled(answered_ns, id, Some(serial));
+                    break;
+                }
+            }
+        };
+        poll(&mut core, 5 * MS, 0, 6 * MS, 7);
+        poll(&mut core, 7 * MS, 0, 8 * MS, 8);
+        poll(&mut core, 29 * MS, 1, 30 * MS, 8);
+        assert!(matches!(core.next(40 * MS), Action::Change { number: 1, .. }));
+        core.on_accepted(43 * MS, 1, rcode);
+        core
+    }
+
+    #[test]
+    fn arrivals_are_counted_for_each_secondary_and_for_all() {
+        let core = measured(0);
+        let [first, second, all] = [0..1, 1..2, 0..2].map(|range| arrivals(&core, range, LIMIT_NS));
+        for (found, seen, unseen) in [(&first, 1, 1), (&second, 1, 1), (&all, 2, 2)] {
+            assert_eq!((found.seen, found.unseen), (seen, unseen));
+            // What did not arrive counts at the limit.
+            assert_eq!(found.propagation_ns.unwrap().max, LIMIT_NS);
+        }
+        let least = |spread: Option<Spread>| spread.unwrap().min / MS;
+        assert_eq!([&first, &second].map(|found| least(found.propagation_ns)), [8, 30]);
+        assert_eq!([&first, &second].map(|found| least(found.from_acceptance_ns)), [6, 28]);
+        assert_eq!([&first, &second].map(|found| least(found.resolution_ns)), [3, 30], "since it was missing, or sent");
+        assert_eq!((first.polls + second.polls, first.poll_timeouts), (all.polls, 0));
+        assert!(first.polls >= 2 && second.polls >= 1);
+        let refused = arrivals(&measured(5), 0..2, LIMIT_NS);
+        assert_eq!((refused.seen, refused.unseen), (2, 0), "a change that was not made arrives nowhere");
+    }
+
+    #[test]
+    fn a_measurement_is_done_if_every_change_was_seen_everywhere() {
+        let mut core = measured(0);
+        assert_eq!(
+            [(2, false), (2, true)].map(|(wanted, ended)| outcome(&core, wanted, ended)),
+            [Outcome::Timeout, Outcome::Interrupted]
+        );
+        let mut now_ns = 50 * MS;
+        while outcome(&core, 2, false) != Outcome::Done {
+            if let Action::Poll { id, .. } = core.next(now_ns) {
+                core.on_polled(now_ns, id, Some(9));
+            }
+            now_ns += MS;
+            assert!(now_ns < 100 * MS, "it was seen on both");
+        }
+        assert_eq!(
+            [1, 3].map(|wanted| outcome(&core, wanted, false)),
+            [Outcome::Timeout; 2],
+            "another number of changes"
+        );
+    }
+}

@@ -300,4 +300,100 @@ mod tests {
         let host = parse_host("h,cgroup=/").unwrap();
         assert!(refusal(&[host.clone(), host]).ends_with("is given twice"));
     }
+
+    fn file(text: &str) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        file
+    }
+
+    /// The files of [`NETWORK`], and of the interfaces, as Linux 6.1 writes them, but with a number of its own in every
+    /// place.
+    const NETWORK_FILES: [&str; 6] = [
+        "sockets: used 100\nTCP: inuse 101 orphan 102 tw 103 alloc 104 mem 105\nUDP: inuse 106 mem 107\n\
+         UDPLITE: inuse 108\nRAW: inuse 109\nFRAG: inuse 110 memory 111\n",
+        "Ip: Forwarding DefaultTTL\nIp: 201 202\n\
+         Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs \
+         OutSegs RetransSegs InErrs OutRsts InCsumErrors\n\
+         Tcp: 203 204 205 -1 206 207 208 209 210 211 212 213 214 215 216\n\
+         Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors IgnoredMulti MemErrors\n\
+         Udp: 217 218 219 220 221 222 223 224 225\n\
+         UdpLite: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors\n\
+         UdpLite: 226 227 228 229 230 231 232\n",
+        "TCP6: inuse 301\nUDP6: inuse 302\nUDPLITE6: inuse 303\nRAW6: inuse 304\nFRAG6: inuse 305 memory 306\n",
+        "Ip6InReceives                   \t401\nUdp6InDatagrams                 \t402\n\
+         Udp6NoPorts                     \t403\nUdp6InErrors                    \t404\n\
+         Udp6OutDatagrams                \t405\nUdp6RcvbufErrors                \t406\n\
+         Udp6SndbufErrors                \t407\nUdp6InCsumErrors                \t408\n",
+        "TcpExt: SyncookiesSent ListenOverflows ListenDrops TW TCPTimeWaitOverflow TCPReqQFullDrop\n\
+         TcpExt: 501 502 503 504 505 506\nIpExt: InNoRoutes\nIpExt: 507\n",
+        "Inter-|   Receive                                                |  Transmit\n \
+         face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls \
+         carrier compressed\n    lo:     601      602    0    0    0     0          0         0      603      604    0    \
+         0    0     0       0          0\n  eth0:     605      606  607  608  609   610        611       612      613      \
+         614  615  616  617   618     619        620\n",
+    ];
+
+    #[test]
+    fn every_counter_of_a_network_is_found_in_its_place() {
+        let mut watched = Watched { buffer: vec![0; 4096], user_hz: 100, ..Watched::default() };
+        watched.add_network("h", NETWORK_FILES.map(|text| Some(file(text))).into());
+        let expected = [
+            ("sockets/tcp_inuse", 101),
+            ("sockets/tcp_orphan", 102),
+            ("sockets/tcp_time_wait", 103),
+            ("sockets/tcp_alloc", 104),
+            ("sockets/udp_inuse", 106),
+            ("tcp/active_opens", 206),
+            ("tcp/passive_opens", 207),
+            ("tcp/attempt_fails", 208),
+            ("tcp/estab_resets", 209),
+            ("tcp/curr_estab", 210),
+            ("tcp/in_segs", 211),
+            ("tcp/out_segs", 212),
+            ("tcp/retrans_segs", 213),
+            ("tcp/out_rsts", 215),
+            ("udp/in_datagrams", 217),
+            ("udp/no_ports", 218),
+            ("udp/in_errors", 219),
+            ("udp/out_datagrams", 220),
+            ("udp/rcvbuf_errors", 221),
+            ("udp/sndbuf_errors", 222),
+            ("sockets/tcp6_inuse", 301),
+            ("sockets/udp6_inuse", 302),
+            ("udp6/in_datagrams", 402),
+            ("udp6/no_ports", 403),
+            ("udp6/in_errors", 404),
+            ("udp6/out_datagrams", 405),
+            ("udp6/rcvbuf_errors", 406),
+            ("udp6/sndbuf_errors", 407),
+            ("tcp/listen_overflows", 502),
+            ("tcp/listen_drops", 503),
+            ("tcp/time_wait_overflow", 505),
+            ("link:eth0/rx_bytes", 605),
+            ("link:eth0/rx_packets", 606),
+            ("link:eth0/rx_dropped", 608),
+            ("link:eth0/tx_bytes", 613),
+            ("link:eth0/tx_packets", 614),
+            ("link:eth0/tx_dropped", 616),
+        ];
+        let mut values = values(&mut watched);
+        values.sort_by_key(|(_, value)| *value);
+        assert_eq!(values, expected.map(|(name, value)| (format!("h/{name}"), value)));
+        assert_eq!(watched.missing, [""; 0]);
+    }
+
+    #[test]
+    fn the_time_of_a_cpu_is_in_microseconds_however_long_a_tick_is() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
+        let names = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+        for (user_hz, tick_us) in [(100, 10_000), (250, 4_000)] {
+            let mut watched = Watched { buffer: vec![0; 4096], user_hz, ..Watched::default() };
+            let name = |cpu: &str| (MACHINE_NAME.to_owned(), cpu.to_owned());
+            watched.add_parts(file(stat), |part| part == "cpu0", name, CPU, Unit::Ticks);
+            let expected =
+                names.iter().zip(1..).map(|(name, ticks)| (format!("machine/cpu0/{name}_us"), ticks * tick_us));
+            assert_eq!(values(&mut watched), expected.collect::<Vec<_>>());
+        }
+    }
 }

@@ -107,8 +107,12 @@ fn typical(exchange: &Exchange) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::{net::TcpListener, sync::Arc};
+
+    use dnsrig_net::tls::{Client, Settings};
+
     use super::*;
-    use crate::interrogate::{answer::Verdict, exchange::tests::Script};
+    use crate::interrogate::{answer::Verdict, exchange::tests::Script, idle::Idle, server::Server};
 
     #[test]
     fn the_last_message_does_not_count() {
@@ -139,5 +143,28 @@ mod tests {
         // A long way: both are slow.
         assert_eq!(judge_delayed_ack_pause(&each(100), &each(100)).verdict, Verdict::No);
         assert_eq!(judge_delayed_ack_pause(&Script::asked(0).exchange(), &each(1)).verdict, Verdict::CannotTell);
+    }
+
+    #[test]
+    fn a_zone_of_one_message_shows_its_size_only_if_a_zone_came_whole() {
+        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let tls = Client::new(nobody.ip(), Settings::default()).unwrap();
+        let server = Server { tcp: nobody, xot: nobody, signer: None, tls, quic: Arc::new(Settings::default()) };
+        let shown = |script: Script, messages: usize| {
+            let mut survey = script.survey();
+            survey.zones[0].message_bytes = vec![100; messages];
+            let idle = [(); 2].map(|()| Idle::watch(&server, Transport::Tcp, &b"\0".to_vec()));
+            let interrogation = Interrogation::new(server.clone(), survey, idle);
+            message_bytes(&interrogation, Transport::Tcp).map(|answer| answer.verdict)
+        };
+        assert_eq!(
+            shown(Script::asked(1).first(0), 2),
+            Ok(Verdict::Partly),
+            "the first message of a zone that was cut"
+        );
+        assert_eq!(shown(Script::asked(1).first(0), 1), Err(no_zone()));
+        assert_eq!(shown(Script::asked(1).refused(0), 1), Err(no_zone()));
+        assert_eq!(shown(Script::asked(1), 0), Err(no_zone()));
+        assert_eq!(shown(Script::asked(1).whole(0), 1), Ok(Verdict::CannotTell), "a zone of one message");
     }
 }

@@ -287,6 +287,49 @@ mod tests {
     }
 
     #[test]
+    fn the_answer_reports_what_was_seen() {
+        let failed = || Err(CloseReason::Tls("no application protocol".into()));
+        for (without, with_other, detail, said) in [
+            (Ok(true), Ok(true), "transfers without ALPN, and with another protocol named", ["served", "served"]),
+            (Ok(true), Ok(false), "transfers without ALPN, but not with another protocol named", ["served", "refused"]),
+            (Ok(false), Ok(true), "no transfer without it: refused", ["refused", "served"]),
+        ] {
+            let answer = judge_alpn_dot_required(&without, &with_other);
+            assert_eq!(answer.detail, detail);
+            assert_eq!([&answer.evidence["without"], &answer.evidence["with_other"]], said);
+        }
+        let answer = judge_alpn_dot_required(&failed(), &failed());
+        assert_eq!(answer.detail, format!("no transfer without it: {}", failed().unwrap_err()));
+        let served = Script::asked(1).whole(0).exchange();
+        for (version, alpn, detail) in [
+            ("TLSv1.3", Some("dot"), "transfers over TLSv1.3, ALPN dot"),
+            ("TLSv1.3", None, "transfers over TLSv1.3; the server ignores the offered ALPN (dot)"),
+            ("TLSv1.2", None, "transfers over TLSv1.2, where RFC 9103 asks for TLSv1.3"),
+        ] {
+            assert_eq!(judge_xot(&served, &handshake(version, alpn)).detail, detail);
+        }
+        for (tickets, second, detail) in [
+            (2, Ok(true), "the second connection resumed; the first brought 2 tickets"),
+            (1, Ok(false), "gives 1 tickets, but did not resume with one"),
+            (0, Ok(false), "gives no tickets: every connection makes a full handshake"),
+        ] {
+            let answer = judge_tls_resumption(tickets, &second);
+            assert_eq!((answer.detail.as_str(), &answer.evidence["tickets"]), (detail, &tickets.into()));
+        }
+        for (early, detail) in [
+            (Early { is_sent: true, ..Early::default() }, "its tickets permit it, but it was rejected"),
+            (Early::default(), "none could be sent"),
+            (
+                Early { is_accepted: true, close_reason: Some(CloseReason::Reset), ..Early::default() },
+                &format!("accepted, but the query in it was not answered: {}", CloseReason::Reset),
+            ),
+        ] {
+            let answer = judge_tls_early_data(1, &Ok(early));
+            assert_eq!((answer.detail.as_str(), &answer.evidence["permitted_bytes"]), (detail, &1.into()));
+        }
+    }
+
+    #[test]
     fn a_ticket_alone_is_not_enough() {
         assert_eq!(judge_tls_resumption(2, &Ok(true)).verdict, Verdict::Yes);
         assert_eq!(judge_tls_resumption(2, &Ok(false)).verdict, Verdict::No);

@@ -81,6 +81,16 @@ fn a_socket_is_read_with_its_attributes() {
 }
 
 #[test]
+fn the_size_of_a_buffer_that_the_kernel_does_not_report_is_0() {
+    let memory: Vec<u8> = (100_u32..104).flat_map(u32::to_ne_bytes).collect();
+    for (bytes, expected) in [(0, (0, 0)), (7, (0, 0)), (8, (101, 0)), (15, (101, 0)), (16, (101, 103))] {
+        let message = v4(1, [0, 0], &[(INET_DIAG_SKMEMINFO, &memory[..bytes])]);
+        let [socket] = sockets(&message_of(SOCK_DIAG_BY_FAMILY, SEQUENCE, &message))[..] else { panic!("one socket") };
+        assert_eq!((socket.receive_buffer_bytes, socket.send_buffer_bytes), expected, "{bytes} bytes");
+    }
+}
+
+#[test]
 fn ipv4_within_ipv6_is_shown_as_ipv4() {
     let [mapped, plain]: [Ipv6Addr; 2] = ["::ffff:192.0.2.5", "2001:db8::5"].map(|text| text.parse().unwrap());
     let message = diag(Family::V6, 1, [&mapped.octets(), &plain.octets()], [0, 0], &[]);
