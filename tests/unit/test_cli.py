@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -193,5 +194,6 @@ def test_the_version_names_both_programs(monkeypatch: pytest.MonkeyPatch, capsys
 def test_an_event_of_a_trial_leaves_at_once() -> None:
     """Whoever waits for it may wait for long, and the trial may be killed."""
     program = "import os; from dnsrig.cli import trial; trial._print_event({'event': 'ready', 'at': 1.5}); os._exit(0)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=buffered)
     assert done.stdout == '{"event": "ready", "at": 1.5}\n'

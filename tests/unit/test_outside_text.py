@@ -24,8 +24,8 @@ from dnsrig.runs.run import Run
 from dnsrig.servers.formats import utc_ns_without_year
 from dnsrig.text import LONGEST_TEXT, digits, visible
 
-MARKUP = "default [/off] [cold] [bold]x :cold: \x1b[31m"
-SHOWN = "default [/off] [cold] [bold]x :cold: \\x1b[31m"
+MARKUP = "default [/off] [cold] [bold]x :snowflake: \x1b[31m"
+SHOWN = "default [/off] [cold] [bold]x :snowflake: \\x1b[31m"
 EXPERIMENT = experiment("title [cold]", "question [/off]")
 
 
@@ -85,7 +85,7 @@ def test_every_command_prints_on_a_console_that_takes_text_as_it_is() -> None:
     assert made == ["_console.py"]
 
 
-PLAIN = "3.5 'x' [off] :cold: True http://a.example/b 2001:db8::1"
+PLAIN = "3.5 'x' [off] :snowflake: True http://a.example/b 2001:db8::1"
 
 
 def test_no_console_paints_or_reads_what_it_prints(
