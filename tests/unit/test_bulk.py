@@ -181,3 +181,27 @@ def test_rows_of_another_version_are_refused(trial: Trial) -> None:
     socket_data.rows(5_000).drop("sacks").write_ipc_stream(trial.directory / "sockets.arrow")
     with pytest.raises(DnsrigError, match="lacks the column sacks"):
         _ = trial.sockets
+
+
+def test_a_window_of_one_segment_is_a_value(trial: Trial) -> None:
+    bulk(trial)
+    trial.__dict__["sockets"] = trial.sockets.with_columns(cwnd=pl.lit(1, pl.UInt32))
+    assert value("cwnd_segments", trial) == 1
+
+
+def test_a_connection_that_fetched_zones_has_no_throughput(trial: Trial) -> None:
+    """Only the procedure bulk lets a connection transfer what it can."""
+    bulk(trial, kb_per_s=100)
+    trial.record.spec.main_metric = "zones_per_s"
+    assert value("throughput_kbytes_per_s", trial) is None
+    trial.record.spec.main_metric = "throughput_kbytes_per_s"
+    del trial.record.instruments["transfer"]["start_ns"]
+    assert value("throughput_kbytes_per_s", trial) is None
+
+
+@pytest.mark.parametrize(("after_s", "kb_per_s"), [(0.5, 100), (1.0, 100), (1.2, 980 / 11)])
+def test_more_than_a_second_after_the_last_look_counts(trial: Trial, after_s: float, kb_per_s: float) -> None:
+    """980 kB by the look at 9.8 s."""
+    bulk(trial, kb_per_s=100)
+    trial.record.instruments["transfer"]["elapsed_ns"] = round((9.8 + after_s) * 1e9)
+    assert value("throughput_kbytes_per_s", trial) == pytest.approx(kb_per_s)

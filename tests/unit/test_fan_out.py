@@ -146,6 +146,22 @@ def test_a_secondary_without_the_change_leaves_no_last_one(tmp_path: Path) -> No
     assert all_metrics()["secondaries_done"].counts(trial) and not all_metrics()["last_done_s"].counts(trial)
 
 
+TIMES = ("last_done_s", "half_done_s", "first_done_s", "notify_spread_s", "change_to_notify_s", "secondaries_per_s")
+
+
+def test_a_change_without_a_notify_has_no_times(tmp_path: Path) -> None:
+    trial = fan_out_trial(tmp_path / "run", secondaries=3)
+    assert [value(name, trial) for name in TIMES] == [None] * len(TIMES)
+    assert value("secondaries_done", trial) == 0
+
+
+def test_one_secondary_has_no_rate_and_two_have_one(tmp_path: Path) -> None:
+    one = fan_out_trial(tmp_path / "one", row(0, 500, 600), secondaries=1)
+    assert (value("secondaries_per_s", one), value("last_done_s", one)) == (None, 0.1)
+    two = fan_out_trial(tmp_path / "two", row(0, 500, 600), row(1, 510, 700), secondaries=2)
+    assert (value("secondaries_per_s", two), value("last_done_s", two)) == (10, 0.2)
+
+
 def test_other_trials_have_none_of_it(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path / "run")
     assert value("last_done_s", trial) is None and value("secondaries_done", trial) is None

@@ -86,6 +86,14 @@ def test_without_a_rate_there_is_no_share(tmp_path: Path) -> None:
     assert values(trial)[0] and values(trial)[1] is None
 
 
+def test_a_link_of_which_nothing_is_known_makes_no_sum(tmp_path: Path) -> None:
+    trial = over(tmp_path, "tun")
+    rows(trial, measured(trial, 10))
+    other = links.joined(("observer", "secondary"), "tun", forward=PathSpec(rate_mbit=8.0), reverse=PathSpec())
+    trial.record.spec.links.append(other)
+    assert values(trial) == (None, None)
+
+
 def test_without_an_emulated_link_or_its_rows_there_is_nothing(tmp_path: Path) -> None:
     assert values(clean_trial(tmp_path / "plain")) == (None, None)
     assert values(over(tmp_path / "lost", "tun")) == (None, None)

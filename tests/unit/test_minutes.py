@@ -12,6 +12,7 @@ from load_rows import Counted
 from trial_data import SECOND, clean_trial, series
 
 from dnsrig.comparison.published import s5
+from dnsrig.metrics.minutes import _grown_by
 from dnsrig.rundir import LinkSpec
 from dnsrig.runs import minutes, upstream
 from dnsrig.runs.latency import Histogram, Interval
@@ -139,3 +140,15 @@ def test_latencies_of_a_minute_are_of_intervals_whose_middle_lies_in_it(replay: 
     # The middle of an interval of ten seconds is the begin of the last half.
     replay.__dict__["latency"] = Counted(SECOND, {"due": [Interval(0.0, 10.0, of_second[0])]})
     assert minutes.latencies(replay, "first") is None and minutes.latencies(replay, "last") == of_second[0]
+
+
+def test_a_link_that_was_not_sampled_makes_no_sum(replay: Trial) -> None:
+    replay.__dict__["samples"] = replay.samples.filter(pl.col("source") != "link:clients")
+    assert replay.value("last_minute_packets_per_s") is None
+
+
+@pytest.mark.parametrize(("asked", "grown"), [(0.0, 0), (2.4, 0), (2.6, 100), (7.4, 100), (7.6, 400), (99.0, 400)])
+def test_a_counter_is_read_nearest_to_a_moment(asked: float, grown: float) -> None:
+    rows = pl.DataFrame({"time_ns": [10 * SECOND, 0, 5 * SECOND], "value": [407.0, 7.0, 107.0]})
+    assert _grown_by(rows, round(asked * SECOND)) == grown
+    assert _grown_by(rows.head(1), 0) is None
