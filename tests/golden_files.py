@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,17 @@ def same(golden: Path, text: str) -> bool:
     return text == golden.read_text(encoding="utf-8")
 
 
-def text(value: Any) -> str:
-    """``value`` as JSON, without the last digits of its numbers, which depend on the order of sums."""
-    return json.dumps(rounded(value), indent=1, ensure_ascii=False) + "\n"
+def text(held: Mapping[str, Sequence[Any]]) -> str:
+    """The values of each test as JSON, each in a line of its own."""
+    tests = (
+        f" {json.dumps(test)}: [\n  " + ",\n  ".join(json.dumps(value, ensure_ascii=False) for value in values) + "\n ]"
+        for test, values in sorted(held.items())
+    )
+    return "{\n" + ",\n".join(tests) + "\n}\n"
 
 
 def rounded(value: Any) -> Any:
+    """``value`` without the last digits of its numbers, which depend on the order of sums."""
     return json.loads(json.dumps(value), parse_float=lambda number: float(f"{float(number):.9g}"))
 
 
@@ -47,7 +53,7 @@ def hold(subject: str, value: Any) -> None:
     if "DNSRIG_BLESS" in os.environ:
         known = json.loads(golden.read_text(encoding="utf-8")) if golden.exists() else {}
         known[test] = [*known.get(test, [])[:number], found]
-        same(golden, text(dict(sorted(known.items()))))
+        same(golden, text(known))
         return
     expected = (_read(golden) if golden.exists() else {}).get(test, [])[number : number + 1]
     assert [found] == expected, f"{test}, value {number}: expected {expected}, found {found}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import synthetic
+from golden_files import hold
 
-from dnsrig.rundir import Anchor, LogDrilldown
+from dnsrig import checks
+from dnsrig.rundir import Anchor, Check, LogDrilldown
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion, all_traps
@@ -26,9 +29,30 @@ def clean_trial(directory: Path, plan: synthetic.Plan | None = None) -> Trial:
 
 
 def judge(trap: str, trial: Trial) -> Conclusion:
+    """The conclusion of a trap: its words and numbers are those in unit/golden/traps."""
     conclusion = all_traps()[trap].after(trial)
     assert conclusion is not None
+    hold("traps", [trap, fields_of(conclusion)])
     return conclusion
+
+
+def across(trap: str, run: Run) -> list[tuple[Any, Conclusion]]:
+    """The conclusions of a trap about a whole run, compared like those of `judge`."""
+    found = list(all_traps()[trap].module.across(run))
+    hold("traps", [trap, *([variant, fields_of(conclusion)] for variant, conclusion in found)])
+    return found
+
+
+def check(name: str, trial: Trial) -> Check:
+    """The verdict of a check: its words and numbers are those in unit/golden/checks."""
+    (found,) = checks.look(trial, [name])
+    hold("checks", found.model_dump(mode="json", exclude_defaults=True))
+    return found
+
+
+def fields_of(conclusion: Conclusion) -> dict[str, Any]:
+    """The fields of a conclusion that are not empty."""
+    return {name: value for name, value in asdict(conclusion).items() if value}
 
 
 def series(start_ns: int, **columns: list[int]) -> pl.DataFrame:

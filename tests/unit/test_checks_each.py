@@ -3,6 +3,7 @@ nothing tells."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -12,15 +13,18 @@ import pytest
 import socket_data
 import trial_data
 import world_data
+from golden_files import hold
+from lacking import without_parts
 from trial_data import SECOND, clean_trial, series
 
 from dnsrig import checks
-from dnsrig.checks import all_checks
+from dnsrig.checks import all_checks, amount, wanted
+from dnsrig.checks.hosts_and_links import readings, same
 from dnsrig.experiment import model, trial_specs
 from dnsrig.experiment.trial import declared_checks
 from dnsrig.lab import links
 from dnsrig.procedures.parts import readback
-from dnsrig.rundir import Level, LinkSpec, PathSpec, QueriesSpec, Resolving
+from dnsrig.rundir import Check, Level, LinkSpec, PathSpec, QueriesSpec, Resolving, Scalar
 from dnsrig.runs.row_files.probe import PROPAGATION
 from dnsrig.runs.row_files.transfer import CONNECTIONS, TRANSFERS
 from dnsrig.runs.trial import Trial
@@ -712,9 +716,157 @@ def test_a_check(tmp_path: Path, name: str, make: Make, verdict: str) -> None:
     trial.__dict__["samples"] = trial.samples.clear()
     trial.record.instruments.pop("probe", None)
     make(trial)
-    (check,) = checks.look(trial, [name])
+    check = trial_data.check(name, trial)
     assert check.verdict == verdict, check
     assert "itself failed" not in check.reason, check.reason
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_check_that_lacks_a_part_does_not_fail_itself(tmp_path: Path, name: str) -> None:
+    """The verdicts are in unit/golden/checks."""
+    trial = clean_trial(tmp_path / "run")
+    trial_data.measured(trial, 10)
+    CASES[name][0][0](trial)
+    verdicts: dict[str, str] = {}
+    for lacking, of in without_parts(trial):
+        if lacking != "no phases" and not lacking.startswith("outcome"):  # checks are for trials with a measurement
+            (check,) = checks.look(of, [name])
+            assert "itself failed" not in check.reason, f"{lacking}: {check.reason}"
+            verdicts[lacking] = check.verdict
+    hold("checks", verdicts)
+
+
+def one_by_one(count: int) -> Make:
+    """That number of transfers, one after another."""
+
+    def make(trial: Trial) -> None:
+        transferred(["none"])(trial)
+        trial.__dict__["transfers"] = trial.transfers.head(count)
+
+    return make
+
+
+AT_LIMITS: list[tuple[str, Make, str]] = [
+    ("rate", told("load", due=100, sent=99), "passed"),
+    ("rate", told("load", due=100, sent=98), "failed"),
+    ("queries-arrived", replayed(990), "passed"),
+    ("queries-arrived", replayed(989), "failed"),
+    ("answers-good", told("load", rcodes={"NOERROR": 98, "NXDOMAIN": 1, "REFUSED": 1}), "passed"),
+    ("answers-good", told("load", rcodes={"NOERROR": 98, "REFUSED": 2}), "failed"),
+    ("names-missing", with_options(told("load", rcodes={"NXDOMAIN": 52, "NOERROR": 48}), missing_share=0.5), "passed"),
+    ("names-missing", with_options(told("load", rcodes={"NXDOMAIN": 53, "NOERROR": 47}), missing_share=0.5), "failed"),
+    ("names-missing", with_options(told("load", rcodes={"NXDOMAIN": 48, "NOERROR": 52}), missing_share=0.5), "passed"),
+    ("names-missing", with_options(told("load", rcodes={"NXDOMAIN": 47, "NOERROR": 53}), missing_share=0.5), "failed"),
+    ("query-transport", with_options(counted(secondary__tcp__passive_opens=[0, 15, 15]), transport="tcp"), "failed"),
+    ("sessions-resumed", connected(handshakes=5, resumed=3), "passed"),
+    ("sessions-resumed", connected(handshakes=4, resumed=2), "cannot-tell"),
+    ("sessions-resumed", connected(handshakes=22, resumed=10), "passed"),
+    ("sessions-resumed", connected(handshakes=22, resumed=9), "failed"),
+    ("early-data", classes(resumed=3, early_accepted=3), "passed"),
+    ("early-data", classes(resumed=20, early_accepted=10), "passed"),
+    ("early-data", classes(resumed=20, early_accepted=9), "failed"),
+    ("flood-sent", told("flood", due=100, sent=100, answered=50, rcodes={"NOERROR": 25}), "passed"),
+    ("axfr-answered", told("axfr", done=9), "failed"),
+    ("ixfr-size", changed_by(500_000, ixfr=True), "passed"),
+    ("ixfr-size", changed_by(500_001, ixfr=True), "failed"),
+    ("ixfr-size", changed_by(500_000, ixfr=False), "passed"),
+    ("ixfr-size", changed_by(499_999, ixfr=False), "failed"),
+    ("ixfr-size", of_zones(101, changed_by(2_000, ixfr=True)), "cannot-tell"),
+    ("zones-came", came(8 * 400), "passed"),
+    ("zones-came", came(8 * 400 - 1), "failed"),
+    ("primaries-used", from_two(250, 750), "passed"),
+    ("primaries-used", from_two(249, 751), "failed"),
+    (
+        "connections-per-zone",
+        with_options(told("transfer", done=10, connections={"established": 9}), policy="one"),
+        "passed",
+    ),
+    (
+        "connections-per-zone",
+        with_options(told("transfer", done=10, connections={"established": 5}), policy="reused"),
+        "passed",
+    ),
+    (
+        "connections-per-zone",
+        with_options(told("transfer", done=9, connections={"established": 9}), policy="one"),
+        "cannot-tell",
+    ),
+    ("outstanding", one_by_one(10), "failed"),
+    ("outstanding", one_by_one(9), "cannot-tell"),
+    (
+        "transfers-meanwhile",
+        with_options(counted(client__link_secondary__rx_bytes=[0, 1_000, 1_999]), transfers="one"),
+        "passed",
+    ),
+    (
+        "transfers-meanwhile",
+        with_options(counted(client__link_secondary__rx_bytes=[0, 999, 1_998]), transfers="one"),
+        "failed",
+    ),
+    (
+        "transfers-meanwhile",
+        with_options(counted(client__link_secondary__rx_bytes=[0]), transfers="one"),
+        "cannot-tell",
+    ),
+    ("told-by-notify", notified(True, 8, 4), "passed"),
+    ("asked-by-timer", notified(False, 0, 0, unprompted=8), "passed"),
+    ("asked-by-timer", notified(False, 0, 0, unprompted=7), "failed"),
+    ("notifies", with_options(told("transfer", notifies=9), secondaries=10), "failed"),
+    ("notifies", with_options(told("transfer", notifies=10), secondaries=10), "passed"),
+    ("cache", resolved(50, 0.0), "passed"),
+    ("cache", resolved(51, 0.0), "failed"),
+    ("cache", resolved(450, 0.5), "passed"),
+    ("cache", resolved(449, 0.5), "failed"),
+    ("questions-answered", told("interrogate", features=[{"verdict": "no"}, {"verdict": "cannot-tell"}]), "passed"),
+    ("page-cache", with_options(told("page-cache", cached_share=0.02), page_cache="cold"), "passed"),
+    ("page-cache", with_options(told("page-cache", cached_share=0.021), page_cache="cold"), "failed"),
+    ("page-cache", with_options(told("page-cache", cached_share=0.95), page_cache="warm"), "passed"),
+    ("page-cache", with_options(told("page-cache", cached_share=0.949), page_cache="warm"), "failed"),
+    ("path", both(path(), lambda trial: trial.record.link_tests.append(trial.record.link_tests[0])), "passed"),
+    ("mss", over_sockets(mss_bytes=0), "cannot-tell"),
+    ("mss", over_sockets(mss_bytes=1260), "passed"),
+    ("mss", over_sockets(mss_bytes=1261), "failed"),
+    ("packets-too-large", too_big(1), "passed"),
+    ("faults-met", met("silent"), "passed"),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "verdict"), AT_LIMITS)
+def test_a_check_on_both_sides_of_its_limit(tmp_path: Path, name: str, make: Make, verdict: str) -> None:
+    test_a_check(tmp_path, name, make, verdict)
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("7", {7}), ("-1.5", {-1.5}), ("3s", {3}), ("3 s", {3}), ("4m", {240, 4_194_304}), ("4M", {240, 4_194_304}), ("2h", {7_200}),
+        ("2d", {172_800}), ("2w", {1_209_600}), ("8k", {8_192}), ("2g", {2_147_483_648}), ('"5"', {5}), ("true", "yes"), ("On", "yes"),
+        ("false", "no"), ("off", "no"), ("  Two   Words ", "two words"), ("PT1S", "pt1s"), ("", ""),
+    ],
+)  # fmt: skip
+def test_what_a_server_writes_for_a_setting(text: str, means: set[float] | str) -> None:
+    assert readings(text) == means
+
+
+@pytest.mark.parametrize(
+    ("named", "shown", "expected"),
+    [(100, "100", True), (100, "101", False), (True, "no", False), ("all", "ALL", True), ("all", "none", False),
+     (60, "1m", True), (1, "PT1S", None), ("none", "0", None)],
+)  # fmt: skip
+def test_whether_a_setting_is_in_force(named: Scalar, shown: str, expected: bool | None) -> None:
+    assert same(named, shown) is expected
+
+
+def test_a_value_is_written_with_its_unit_and_its_limits() -> None:
+    assert [amount(value, "%") for value in (None, True, "tmpfs", 0, 97.44, 12)] == [
+        "unknown", "True", "tmpfs", "0 %", "97.44 %", "12 %",
+    ]  # fmt: skip
+    limits = [(80, None), (None, 2), (0.9, 1.1), (None, None)]
+    wanted_of = [
+        wanted(Check(name="x", title="x", verdict="passed", asked="bbr", unit="%", least=least, most=most))
+        for least, most in limits
+    ]
+    assert wanted_of == ["at least 80 %", "at most 2 %", "0.9 to 1.1 %", "bbr"]
 
 
 @pytest.mark.parametrize(
@@ -725,7 +877,7 @@ def test_a_check(tmp_path: Path, name: str, make: Make, verdict: str) -> None:
 def test_what_the_world_signed_late_has_a_remedy(tmp_path: Path, forgotten: dict[str, int], remedy: str) -> None:
     trial = clean_trial(tmp_path / "run")
     in_world(signatures={"given": 200, "made": 3, **forgotten})(trial)
-    (check,) = checks.look(trial, ["world-signed-ahead"])
+    check = trial_data.check("world-signed-ahead", trial)
     assert "3 of 200" in check.reason and remedy in check.reason
 
 
@@ -734,14 +886,16 @@ def test_every_check_is_provoked() -> None:
 
 
 def test_every_check_has_an_experiment_and_every_experiment_its_checks() -> None:
-    declared: dict[str, set[str]] = {}
+    """How many variants of an experiment have a check is in unit/golden/declared."""
+    declared: dict[str, Counter[str]] = {}
     for name, file in model.builtin().items():
         points = model.points(model.load(file, "quick", []))
-        declared[name] = {
+        declared[name] = Counter(
             check for point in points for check in declared_checks(trial_specs.provisional(name, point, [0, 1]))
-        }
+        )
     assert set().union(*declared.values()) == set(all_checks())
-    assert not [name for name, found in declared.items() if not found - {"storage", "kernel"}]
+    assert not [name for name, found in declared.items() if not set(found) - {"storage", "kernel"}]
+    hold("declared", declared)
 
 
 def test_connections_of_a_host_by_port() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from trial_data import SECOND, clean_trial, judge, measured, series, use
+from trial_data import SECOND, check, clean_trial, judge, measured, series, use
 
-from dnsrig import checks
 from dnsrig.errors import UsageError
 from dnsrig.metrics import held_connections as metrics
 from dnsrig.procedures import all_procedures, options_of
@@ -100,14 +99,54 @@ def test_without_open_connections_there_is_no_cost(trial: Trial) -> None:
     assert metrics.held_unanswered_percent(trial) == 20
 
 
+METRICS = (
+    "held_memory_bytes", "held_kernel_memory_bytes", "held_cpu_us_per_s", "held_open_percent", "connections_ended",
+    "held_unanswered_percent", "opening_p99_ms", "holder_memory_bytes",
+)  # fmt: skip
+
+
+def test_what_is_not_known_of_held_connections_has_no_value(trial: Trial) -> None:
+    """There are samples throughout: what lacks is the holder, an open connection, a query or a warm-up."""
+    start = measured(trial, 4)
+    names = ("memory_anonymous_bytes", "memory_kernel_bytes", "cpu_usage_us")
+    use(
+        trial,
+        series(start - 2 * SECOND, **{f"secondary__cgroup__{name}": [100 * n for n in range(7)] for name in names}),
+    )
+    trial.record.instruments["warmup"] = {"model": "rate", "start_ns": start - 2 * SECOND, "end_ns": start}
+
+    def known() -> set[str]:
+        return {name for name in METRICS if getattr(metrics, name)(trial) is not None}
+
+    assert known() == set()
+    trial.record.instruments["held"] = summary(1000, start_ns=start - SECOND)
+    assert known() == set(METRICS)
+    trial.record.instruments["held"] = {**summary(1000, start_ns=start - SECOND), "sent": 0}
+    assert set(METRICS) - known() == {"held_unanswered_percent"}
+    trial.record.instruments["held"] = summary(1000, start_ns=start - 3 * SECOND)
+    assert set(METRICS) - known() == {"held_memory_bytes", "held_kernel_memory_bytes"}, "no sample before the opening"
+    del trial.record.instruments["warmup"]
+    trial.record.instruments["held"] = summary(1000, start_ns=start - SECOND)
+    assert set(METRICS) - known() == {"held_cpu_us_per_s"}
+    nobody = summary(0, start_ns=start - SECOND)
+    nobody["held"]["opening"] |= {"handshake_ns": {}, "connections": nobody["connections"]}
+    trial.record.instruments["held"] = nobody
+    assert set(METRICS) - known() >= {
+        "held_memory_bytes",
+        "held_kernel_memory_bytes",
+        "held_cpu_us_per_s",
+        "opening_p99_ms",
+    }
+
+
 def test_connections_that_were_not_begun_are_noticed(trial: Trial) -> None:
     for held, begun, verdict in ((2000, 1000, "failed"), (1000, 1000, "passed"), (1000, None, "cannot-tell")):
         trial.record.spec.options["held"] = held
         trial.record.instruments.pop("held", None)
         if begun is not None:
             trial.record.instruments["held"] = summary(begun)
-        (check,) = checks.look(trial, ["connections-opened"])
-        assert check.verdict == verdict, check
+        found = check("connections-opened", trial)
+        assert found.verdict == verdict, found
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import pytest
 import synthetic
 from elsewhere_data import generators, put
 from load_rows import Asked, load, log_normal, ramp
-from trial_data import SECOND, clean_trial, judge, measured, use
+from trial_data import SECOND, check, clean_trial, judge, measured, use
 
-from dnsrig import checks
 from dnsrig.prediction import path
 from dnsrig.rundir import LinkSpec
 from dnsrig.runs.row_files import clock
@@ -19,6 +18,14 @@ from dnsrig.runs.row_files.load import QUERIES
 from dnsrig.runs.trial import Trial
 
 CALM = log_normal(0.2, 0.4)
+
+
+@pytest.fixture(autouse=True)
+def begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise of each test begins anew, so that its numbers do not depend on the tests before it."""
+    monkeypatch.setitem(globals(), "CALM", log_normal(0.2, 0.4))
+
+
 LATE = dict.fromkeys(("p50", "p90", "p99", "p99_9", "p99_99"), 5_000_000)
 MACHINE = ("idle_us", "iowait_us", "steal_us")
 
@@ -146,7 +153,7 @@ def test_one_interface_leads_to_all_hosts_elsewhere(trial: Trial) -> None:
     assert spec.interface("secondary", "primary") == "link:eno2"
     assert spec.interface("secondary", "observer") == "link:observer"
     assert trial.links_growth(spec.primaries, "rx_bytes") == 500, "what came by one interface counts once"
-    (said,) = checks.look(trial, ["primaries-used"])
+    said = check("primaries-used", trial)
     assert said.verdict == "cannot-tell" and "one interface leads to several primaries" in said.reason
 
 
@@ -156,7 +163,7 @@ def test_queries_of_all_clients_arrive(trial: Trial) -> None:
         trial.record.spec.hosts[name].client_range = "10.0.0.0/9"
     start = measured(trial, 4)
     use(trial, counters(start, {("secondary", "link:eno2", "rx_packets"): 2_000}))
-    (said,) = checks.look(trial, ["queries-arrived"])
+    said = check("queries-arrived", trial)
     assert said.verdict == "passed" and said.series == ["secondary/link:eno2/rx_packets"]
 
 
@@ -170,7 +177,7 @@ def test_whoever_asks_is_no_primary_and_no_flood(trial: Trial) -> None:
     assert path.rtt_s(trial) is None
     dropped = {("secondary", "link:eno2", "tx_dropped"): 1, ("generator-1", "link:eno1", "rx_dropped"): 0}
     use(trial, counters(measured(trial, 4) - SECOND, dropped))
-    (said,) = checks.look(trial, ["links-kept-up"])
+    said = check("links-kept-up", trial)
     assert "found no room from secondary to generator-1" in str(said.seen)
 
 

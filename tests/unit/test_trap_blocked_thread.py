@@ -22,6 +22,12 @@ from dnsrig.traps import Conclusion
 CALM = log_normal(0.2, 0.4)
 
 
+@pytest.fixture(autouse=True)
+def begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise of each test begins anew, so that its numbers do not depend on the tests before it."""
+    monkeypatch.setitem(globals(), "CALM", log_normal(0.2, 0.4))
+
+
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     """For traffic that replaces all that is looked at."""

@@ -77,6 +77,8 @@ def test_a_clock_that_was_not_compared_is_told(trial: Trial) -> None:
     [
         (900 * MS, 0, ""),
         (1_500 * MS, 600 * MS, ""),
+        (1_000 * MS, 0, ""),
+        (1_001 * MS, 0, "1.001 s ahead of"),
         (1_500 * MS, 0, "1.5 s ahead of"),
         (-12 * SECOND, 0, "12 s behind"),
     ],
@@ -89,7 +91,10 @@ def test_wall_clocks_that_lie_apart(trial: Trial, offset_ns: int, error_ns: int,
     assert not told or "chrony" in found.remedy
 
 
-@pytest.mark.parametrize(("apart_s", "told"), [(200, "uses up a part of the 300 s"), (301, "exceeds the 300 s")])
+@pytest.mark.parametrize(
+    ("apart_s", "told"),
+    [(200, "uses up a part of the 300 s"), (300, "uses up a part of the 300 s"), (301, "exceeds the 300 s")],
+)
 def test_tsig_allows_a_difference(trial: Trial, apart_s: int, told: str) -> None:
     trial.record.spec.transfer.transport = "tcp+tsig"
     with_clock(trial, realtime_offset_ns=apart_s * SECOND)

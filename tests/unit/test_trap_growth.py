@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 import synthetic
+import trial_data
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dnsrig.runs.run import Run
-from dnsrig.traps import Conclusion, all_traps
+from dnsrig.traps import Conclusion
 from dnsrig.traps.non_linear_growth import SMALLEST_EXCESS_S, Size, first_rise
 
 SIZES = [1_000, 2_000, 4_000, 8_000, 16_000]
@@ -38,7 +39,7 @@ def series_of(directory: Path, law: dict[int, float], **plan: object) -> Run:
 
 
 def across(run: Run) -> list[tuple[str, Conclusion]]:
-    return list(all_traps()["non-linear-growth"].module.across(run))
+    return trial_data.across("non-linear-growth", run)
 
 
 @given(start_s=st.floats(0, 100), zone_ms=st.floats(0, 100), noise=noises)

@@ -14,18 +14,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from load_rows import MS, Asked, Server, load, log_normal, ramp, stalling
 from suites import examples
-from trial_data import SECOND, clean_trial, judge, measured, series, use
+from trial_data import SECOND, across, clean_trial, judge, measured, series, use
 
 from dnsrig.runs.latency import Histogram
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps, examine
 from dnsrig.traps.cold_first_interval import cold_start
-from dnsrig.traps.generator_bottleneck import across, beside_echo, steps_that_decided
+from dnsrig.traps.generator_bottleneck import beside_echo, steps_that_decided
 from dnsrig.traps.mean_hides_tail import hidden_tail
 
 LOAD_TRAPS = ("generator-bottleneck", "mean-hides-tail", "blocked-thread", "cold-first-interval", "rate-not-sent")
 CALM = log_normal(0.2, 0.4)
+
+
+@pytest.fixture(autouse=True)
+def begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise of each test begins anew, so that its numbers do not depend on the tests before it."""
+    monkeypatch.setitem(globals(), "CALM", log_normal(0.2, 0.4))
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +210,7 @@ def test_pauses_that_always_come_first_are_no_chance(tmp_path: Path, pauses_ms: 
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(["knot@system"], [100], repeats=5)))
     for trial, at_ms in zip(run.trials, pauses_ms):
         load(trial, Asked(), paused_at(at_ms, 50))
-    assert [c.verdict for _, c in all_traps()["cold-first-interval"].module.across(run)] == verdicts
+    assert [c.verdict for _, c in across("cold-first-interval", run)] == verdicts
 
 
 @pytest.mark.parametrize("asked", [Asked(seconds=4), Asked(qps=20)])
@@ -398,7 +404,10 @@ def run_beside_echo(directory: Path, model: str, **faults: Any) -> Run:
 @pytest.mark.parametrize("model", ["ramp", "closed"])
 def test_a_server_as_fast_as_the_echo_server(tmp_path: Path, model: str) -> None:
     run = run_beside_echo(tmp_path / "run", model)
-    said = {run.manifest.specs[variant].variant.parameters["server"]: c for variant, c in across(run)}
+    said = {
+        run.manifest.specs[variant].variant.parameters["server"]: c
+        for variant, c in across("generator-bottleneck", run)
+    }
     assert {server: conclusion.verdict for server, conclusion in said.items()} == {
         "knot@system": "found",
         "nsd@system": "clear",
@@ -407,11 +416,11 @@ def test_a_server_as_fast_as_the_echo_server(tmp_path: Path, model: str) -> None
 
 
 def test_at_a_fixed_rate_all_answer_alike(tmp_path: Path) -> None:
-    assert list(across(run_beside_echo(tmp_path / "run", "rate"))) == []
+    assert across("generator-bottleneck", run_beside_echo(tmp_path / "run", "rate")) == []
 
 
 def test_an_echo_server_with_a_fault_is_no_floor(tmp_path: Path) -> None:
-    assert list(across(run_beside_echo(tmp_path / "run", "ramp", delay="10ms"))) == []
+    assert across("generator-bottleneck", run_beside_echo(tmp_path / "run", "ramp", delay="10ms")) == []
 
 
 @given(qps=st.floats(1, 94_000))

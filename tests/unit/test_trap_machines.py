@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import synthetic
+import trial_data
 
 from dnsrig.rundir import Variant
 from dnsrig.runs.run import Run
-from dnsrig.traps import Conclusion, all_traps
+from dnsrig.traps import Conclusion
 from dnsrig.traps.machines_disagree import Pair, least_p, p_of
 
 BIND, KNOT = "bind@system", "knot@system"
@@ -37,7 +38,7 @@ def run_of(
 
 
 def across(run: Run) -> list[tuple[str | None, Conclusion]]:
-    return list(all_traps()["machines-disagree"].module.across(run))
+    return trial_data.across("machines-disagree", run)
 
 
 def reversed_order(machine: str, noise: random.Random) -> float:

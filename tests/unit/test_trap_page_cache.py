@@ -31,6 +31,8 @@ def loaded(directory: Path, subject: str, waited_ms: int, grown_bytes: int) -> T
         ("primary", 330, 90 * MB, "found"),
         ("primary", 120, MB, "found"),
         ("primary", 80, 90 * MB, "clear"),
+        ("primary", 100, MB, "found"),
+        ("primary", 99, MB, "clear"),
         ("primary", 330, MB - 1, "clear"),
         ("secondary", 330, 0, "clear"),
         ("secondary", 330, 90 * MB, "cannot-tell"),

@@ -158,6 +158,38 @@ def test_failures_with_ports_to_spare_have_another_cause(thousand_ports: Trial) 
     assert "reports no free port 3 times" in finding.summary and "100 of 1,000" in finding.summary
 
 
+@pytest.mark.parametrize(("peak", "verdict"), [(500, "found"), (499, "cannot-tell")])
+def test_failures_belong_to_ports_if_half_of_them_are_taken(thousand_ports: Trial, peak: int, verdict: str) -> None:
+    assert wall(thousand_ports, 3000, [0, *[peak] * 20], [0, *[peak] * 20], failures=3).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("taken", "zones", "verdict"),
+    [(950, 3000, "found"), (949, 3000, "clear"), (950, 1000, "clear"), (950, 1001, "found")],
+)
+def test_a_range_is_full_at_95_percent(thousand_ports: Trial, taken: int, zones: int, verdict: str) -> None:
+    """The other 50 ports are free: with 1,000 zones there is one for each of the last."""
+    thousand_ports.record.outcome = "timeout"
+    opened = [0, 400, 800, *[taken] * 27]
+    assert wall(thousand_ports, zones, opened, opened).verdict == verdict
+
+
+@pytest.mark.parametrize(("later", "verdict"), [(0, "found"), (400, "found"), (450, "clear")])
+def test_a_quarter_of_the_earlier_rate_is_a_stall(thousand_ports: Trial, later: int, verdict: str) -> None:
+    """1,000 connections in three seconds, and then 80 or 90 a second for five: 83 are a quarter."""
+    thousand_ports.record.outcome = "timeout"
+    opened = [0, 400, 800, 1000, *[1000 + later * second // 5 for second in range(1, 6)], *[1000 + later] * 20]
+    start = measured(thousand_ports, len(opened) - 1)
+    thousand_ports.record.spec.dataset.zones = 3000
+    columns = {
+        "secondary__sockets__tcp_time_wait": [min(1000, count) for count in opened],
+        "secondary__tcp__active_opens": opened,
+    }
+    use(thousand_ports, series(start, **columns), [n / 400 for n in range(1000)])
+    log_of(thousand_ports, {})
+    assert judge("ports-exhausted", thousand_ports).verdict == verdict
+
+
 def test_ports_exhausted_without_data(trial: Trial) -> None:
     use(trial, series(0))
     trial.record.logs = {}
@@ -224,7 +256,14 @@ def profiled(directory: Path, stacks: dict[str, int]) -> Trial:
 
 @pytest.mark.parametrize(
     ("searching", "other", "verdict"),
-    [(640, 360, "found"), (10, 90, "found"), (99, 901, "clear"), (0, 500, "clear"), (64, 35, "cannot-tell")],
+    [
+        (640, 360, "found"),
+        (10, 90, "found"),
+        (99, 901, "clear"),
+        (0, 500, "clear"),
+        (64, 35, "cannot-tell"),
+        (333, 667, "found"),
+    ],
 )
 def test_connect_port_search(tmp_path: Path, searching: int, other: int, verdict: str) -> None:
     finding = judge("connect-port-search", profiled(tmp_path, {f"{SEARCH};_raw_spin_lock": searching, OTHER: other}))

@@ -13,6 +13,7 @@ from dnsrig.rundir import Role
 from dnsrig.runs.trial import Trial
 from dnsrig.traps import Conclusion, all_traps
 from dnsrig.traps.few_source_ports import flows_of
+from dnsrig.traps.incomplete_capture import signs
 
 
 @pytest.fixture
@@ -64,6 +65,21 @@ def said(found: Conclusion, says: str) -> None:
     assert (found.verdict == "found") == bool(says) and says in found.summary, found
 
 
+@pytest.mark.parametrize(("p99_ns", "late"), [(MS, False), (MS + 1, True)])
+def test_a_millisecond_is_late(trial: Trial, p99_ns: int, late: bool) -> None:
+    replayed(trial, {"p99": p99_ns})
+    assert (judge("queries-sent-late", trial).verdict == "found") == late
+
+
+@pytest.mark.parametrize(
+    ("span_s", "sending_s", "late"),
+    [(100, 101.0, False), (100, 101.1, True), (1, 1.015, False), (1, 1.025, True), (2, 2.021, True)],
+)
+def test_a_replay_may_take_a_hundredth_or_20_ms_longer(trial: Trial, span_s: int, sending_s: float, late: bool) -> None:
+    replayed(trial, end_ns=span_s * 1_000 * MS, sending_ns=round(sending_s * 1e9))
+    assert (judge("queries-sent-late", trial).verdict == "found") == late
+
+
 # --- incomplete-capture ---
 
 
@@ -87,6 +103,35 @@ def said(found: Conclusion, says: str) -> None:
 def test_incomplete_capture(trial: Trial, counts: dict[str, int], says: str) -> None:
     trial.record.instruments["stream"]["made"]["ledger"] = accounting(**counts)
     said(judge("incomplete-capture", trial), says)
+
+
+@pytest.mark.parametrize(
+    ("udp", "cut", "behind_hole", "truncated", "clauses"),
+    [
+        (999, 1, 0, 0, 0),  # of 1,000 datagrams
+        (998, 2, 0, 0, 1),
+        (999, 0, 1, 0, 0),  # of 1,000 segments
+        (999, 0, 2, 0, 1),
+        (999, 0, 0, 19, 0),
+        (999, 0, 0, 20, 1),
+    ],
+)
+def test_one_in_a_thousand_may_be_missing(udp: int, cut: int, behind_hole: int, truncated: int, clauses: int) -> None:
+    datagrams = {"udp": udp, "tcp_segments": 0, "tcp_answers": 0, "cut": cut}
+    made = accounting(udp=0, answers=0, behind_hole=behind_hole, truncated=truncated) | {"datagrams": datagrams}
+    if behind_hole:
+        made["datagrams"] = {**datagrams, "tcp_segments": 1_000}
+    told, numbers = signs(made)
+    assert len(told) == clauses, told
+    assert (numbers["datagrams_cut"], numbers["without_neighbours"]) == (cut, behind_hole)
+
+
+@pytest.mark.parametrize(
+    ("udp", "answers", "clauses"),
+    [(149, 49, 1), (148, 49, 0), (150, 50, 0), (20_010, 10_010, 0), (20_021, 10_021, 1), (199, 100, 1), (198, 99, 0)],
+)
+def test_half_of_a_hundred_queries_have_answers(udp: int, answers: int, clauses: int) -> None:
+    assert len(signs(accounting(udp=udp, answers=answers))[0]) == clauses
 
 
 def test_a_capture_whose_end_is_missing(trial: Trial) -> None:
@@ -136,6 +181,12 @@ def test_of_an_earlier_engine_it_is_not_known_who_asked(trial: Trial) -> None:
     [
         (1_000, 1_100, 2_000, "One of 1,000 clients sends 11.0%"),
         (1_000, 900, 5_100, "The heaviest 1 % of 1,000 clients send 51.0%"),
+        (1_000, 1_000, 5_000, ""),
+        (1_000, 1_001, 5_000, "One of 1,000 clients sends 10.0%"),
+        (1_000, 1_000, 5_001, "The heaviest 1 % of 1,000 clients send 50.0%"),
+        (100, 900, 5_001, "The heaviest 1 % of 100 clients"),
+        (99, 900, 5_001, ""),
+        (20, 1_001, 1_001, "One of 20 clients"),
         (1_000, 900, 4_900, ""),
         (50, 900, 9_000, ""),
     ],
@@ -149,6 +200,13 @@ def test_heavy_clients(trial: Trial, clients: int, largest: int, heaviest: int, 
 def test_of_few_clients_each_is_heavy(trial: Trial) -> None:
     holds(trial, stream={"queries": 10_000, "clients": 19})
     assert judge("heavy-clients", trial).verdict == judge("nat-client", trial).verdict == "cannot-tell"
+
+
+@pytest.mark.parametrize("trap", ["heavy-clients", "nat-client"])
+@pytest.mark.parametrize("counts", [{"queries": 0, "clients": 1_000}, {"queries": 10_000, "clients": 0}])
+def test_a_stream_without_queries_or_clients_tells_nothing(trial: Trial, trap: str, counts: dict[str, int]) -> None:
+    holds(trial, stream=counts)
+    assert judge(trap, trial).verdict == "cannot-tell"
 
 
 # --- nat-client ---
@@ -169,6 +227,28 @@ def test_nat_client(trial: Trial, queries: int, questions: int, says: str) -> No
     said(judge("nat-client", trial), says)
 
 
+@pytest.mark.parametrize(
+    ("heavy", "median", "says"),
+    [
+        ((500, 500), 10, "1 of 1,000 addresses"),  # 50 times the median, and 2 % of the queries
+        ((499, 499), 10, ""),
+        ((500, 500), 11, ""),
+        ((500, 449), 10, ""),
+        ((500, 450), 10, "1 of 1,000 addresses"),
+    ],
+)
+def test_an_address_with_many_clients_on_both_sides_of_its_limits(
+    trial: Trial, heavy: tuple[int, int], median: int, says: str
+) -> None:
+    """All clients together ask 9 of 10 queries for something new."""
+    spread = trial.record.instruments["stream"]["holds"]["clients"] | {"median": median}
+    listed = [dict(zip(("queries", "questions"), each)) for each in (heavy, (10, 9))]
+    holds(
+        trial, clients=spread, heaviest=listed, stream={"queries": 25_000, "clients": 1_000}, distinct_questions=22_500
+    )
+    said(judge("nat-client", trial), says)
+
+
 # --- replayed-retransmissions ---
 
 
@@ -179,6 +259,10 @@ def test_nat_client(trial: Trial, queries: int, questions: int, says: str) -> No
         (300, 10_000, "off", ""),
         (300, 8_000, "as-captured", ""),
         (150, 10_000, "as-captured", ""),
+        (200, 10_000, "as-captured", ""),
+        (201, 10_000, "as-captured", "201 of 10,000 queries"),
+        (300, 9_000, "as-captured", "300 of 10,000 queries"),
+        (300, 8_999, "as-captured", ""),
     ],
 )
 def test_replayed_retransmissions(trial: Trial, retransmissions: int, answered: int, option: str, says: str) -> None:
@@ -197,6 +281,8 @@ def test_replayed_retransmissions(trial: Trial, retransmissions: int, answered: 
         ([10] * 8, "kept", 4, "as 8.0 flows: the load of one of the server's 4 threads deviates from its mean by 61%"),
         ([10] * 8, "kept", 1, ""),
         ([10] * 500, "kept", 4, ""),
+        ([10] * 100, "kept", 2, ""),
+        ([10] * 99, "kept", 2, "as 99.0 flows"),
         ([1000, *[1] * 500], "kept", 2, "as 2.2 flows"),
         ([1000, *[1] * 500], "fresh", 2, ""),
     ],

@@ -60,8 +60,24 @@ def counted(trial: Trial, misses: int, upstream: int) -> None:
 
 @pytest.mark.parametrize(
     ("misses", "upstream", "verdict"),
-    [(1_400, 2_000, "clear"), (740, 2_000, "found"), (1_400, 740, "found"), (760, 760, "clear")],
-    ids=["empty", "few misses", "few upstream", "a few names known by others"],
+    [
+        (1_400, 2_000, "clear"),
+        (740, 2_000, "found"),
+        (1_400, 740, "found"),
+        (760, 760, "clear"),
+        (750, 750, "clear"),
+        (749, 750, "found"),
+        (750, 749, "found"),
+    ],
+    ids=[
+        "empty",
+        "few misses",
+        "few upstream",
+        "a few names known by others",
+        "three quarters",
+        "fewer misses",
+        "fewer upstream",
+    ],
 )
 def test_warm_cache(trial: Trial, misses: int, upstream: int, verdict: str) -> None:
     """Of a thousand different questions."""
@@ -112,8 +128,11 @@ def test_few_questions_tell_nothing_of_a_cache(trial: Trial) -> None:
         ("validating", 5, DURATION_S + 5, "found"),
         ("validating", -5, DURATION_S - 5, "found"),
         ("do-unvalidated", 5, 10, "clear"),
+        ("validating", 0, DURATION_S, "clear"),
+        ("validating", 1, DURATION_S, "found"),
+        ("validating", 0, DURATION_S - 1, "found"),
     ],
-    ids=["within", "not yet", "no more", "nobody looks"],
+    ids=["within", "not yet", "no more", "nobody looks", "just within", "a second early", "a second late"],
 )
 def test_clock_outside_validity(trial: Trial, level: Level, from_s: int, until_s: int, verdict: str) -> None:
     assert trial.measure is not None

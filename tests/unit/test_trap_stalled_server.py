@@ -4,7 +4,7 @@ ask."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 import synthetic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lacking import copied
 from load_rows import MS, SECOND, START_NS, Asked, Server, load, log_normal, stalling
 from trial_data import clean_trial, judge
 
@@ -41,18 +42,23 @@ NO_EVENTS = pl.DataFrame(schema={"kind": pl.String, "realtime_ns": pl.Int64})
 NO_STACKS = pl.DataFrame(schema={"time_ns": pl.Int64, "stack": pl.String})
 
 
+@pytest.fixture(autouse=True)
+def begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise of each test begins anew, so that its numbers do not depend on the tests before it."""
+    monkeypatch.setitem(globals(), "CALM", log_normal(0.2, 0.4))
+
+
 @pytest.fixture(scope="module")
 def of_module(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     return clean_trial(tmp_path_factory.mktemp("load") / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
 
 
 @pytest.fixture
-def trial(of_module: Trial) -> Iterator[Trial]:
+def trial(of_module: Trial) -> Trial:
     """Only its traffic is looked at: no changes, no log, no samples but those that a test puts in."""
-    of_module.__dict__.update(changes=NO_CHANGES, log_events=NO_EVENTS, timed_stacks=NO_STACKS)
-    yield of_module
-    for name in ("changes", "log_events", "timed_stacks", "samples"):
-        of_module.__dict__.pop(name, None)
+    found = copied(of_module)
+    found.__dict__.update(changes=NO_CHANGES, log_events=NO_EVENTS, timed_stacks=NO_STACKS)
+    return found
 
 
 def verdict(trial: Trial, asked: Asked, server: Server) -> Conclusion:
@@ -202,7 +208,11 @@ def test_what_cannot_be_told_is_said(trial: Trial) -> None:
     assert judge("stalled-server", trial).verdict == "cannot-tell"
 
 
-STALLING = stalling(CALM, every_ms=2000, stall_ms=500, phase_ms=1000)
+def calm(due_ns: int, client: int) -> int:
+    return CALM(due_ns, client)
+
+
+STALLING = stalling(calm, every_ms=2000, stall_ms=500, phase_ms=1000)
 """At 1.0, 3.0, 5.0, 7.0 and 9.0 s."""
 EDGES = [edge for second in (1, 3, 5, 7, 9) for edge in (second, second + 0.5)]
 
@@ -233,7 +243,7 @@ def sampled(host: str, source: str, metric: str, grown_ms: Callable[[int], float
     return pl.DataFrame(rows, schema=["host", "source", "metric", "time_ns", "value"], orient="row")
 
 
-ONCE = stalling(CALM, every_ms=20_000, stall_ms=100, phase_ms=3050)
+ONCE = stalling(calm, every_ms=20_000, stall_ms=100, phase_ms=3050)
 """From 3.05 to 3.15 s: shorter than the time between the samples around it, which are at 3.0 and 3.2 s."""
 
 

@@ -12,6 +12,7 @@ import pytest
 import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lacking import copied
 from suites import examples
 from transfer_rows import Connection, Transfer, frame, limited, pipelined, put, reused, whole, zone
 from trial_data import clean_trial, judge
@@ -37,11 +38,16 @@ TINY = [300] * 200
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Trial:
-    """A trial for rows that replace all that is looked at."""
+def of_module(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     return clean_trial(
         tmp_path_factory.mktemp("transfer-load") / "run", synthetic.Plan(servers=["knot@system"], repeats=1)
     )
+
+
+@pytest.fixture
+def shared(of_module: Trial) -> Trial:
+    """A trial for rows that replace all that is looked at, as it was before other tests changed it."""
+    return copied(of_module)
 
 
 def test_they_say_nothing_of_a_trial_without_transfers(tmp_path: Path) -> None:
