@@ -249,3 +249,10 @@ def test_arrivals_are_thinned_and_keep_their_ends() -> None:
 
 def test_the_words_are_as_they_were(pulled: Run) -> None:
     assert words_as_they_were("drawn/transfers", pulled)
+
+
+def test_the_legend_begins_with_what_is_done_and_goes_on_by_length(trial: Trial) -> None:
+    outcomes = ("timed-out", "cut", "done")
+    put(trial, [Transfer(zone(n), n, n, n + 1, outcome=outcome) for n, outcome in enumerate(outcomes)])
+    layers = waterfall._panels(trial)[0].to_dict(validate=False)["layer"]
+    assert layers[1]["encoding"]["color"]["scale"]["domain"] == ["done", "cut", "timed-out"]
