@@ -17,6 +17,7 @@ import altair as alt
 from altair.utils.schemapi import debug_mode
 from golden_files import same
 from html_facts import parts
+from rich.console import RenderableType
 from test_terminal import printed
 
 from dnsrig.report import page, terminal_bars, terminal_first, terminal_table
@@ -71,7 +72,11 @@ def pictures_as_they_were(name: str, charts: Mapping[str, alt.TopLevelMixin]) ->
 def words_as_they_were(name: str, run: Run) -> bool:
     """Whether the golden file ``name`` has what a terminal shows of ``run``, and the digests of the page without charts
     and findings."""
-    shown = [terminal_first(run, [], "more: the report"), terminal_table(run, []), terminal_bars(run)]
+    shown: list[RenderableType] = [
+        terminal_first(run, [], "more: the report"),
+        terminal_table(run, []),
+        terminal_bars(run),
+    ]
     digests = "".join(
         f"{digest(below)} {heading or 'the top'}\n" for heading, below in parts(page.render(run, [], [])).items()
     )

@@ -317,7 +317,7 @@ def test_a_rate_holds_in_most_of_its_tries(holds: list[bool], said: bool) -> Non
     [(1, [0.16]), (2, [0.16, 1]), (3, [0.16, 0.58, 1]), (6, [0.16, 0.328, 0.496, 0.664, 0.832, 1])],
 )
 def test_shades_go_from_faint_to_full(shades: int, opacities: list[float]) -> None:
-    scale = heat_map._shade(range(shades), "black").to_dict()["scale"]
+    scale = heat_map._shade(range(shades), "black")["scale"]
     assert scale["range"] == pytest.approx(opacities)
     last = "100,000 or more" if shades == 6 else {1: "1 to 9", 2: "10 to 99", 3: "100 to 999"}[shades]
     assert scale["domain"][-1] == last
