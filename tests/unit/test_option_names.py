@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
 from command_line import output
+from golden_files import same
 from rich.text import Text
 
 from dnsrig.cli import _former, _units
@@ -14,6 +17,7 @@ from dnsrig.cli._app import GROUPS, command_line
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.errors import UsageError
 
+GOLDEN = Path(__file__).with_name("golden") / "options.json"
 ROWS, COLUMNS, SUMMARY_COLUMNS = 50, 80, 60
 MARGINS = 2
 
@@ -187,3 +191,20 @@ def test_all_that_cannot_be_read_is_reported_at_once() -> None:
     with pytest.raises(UsageError, match=r"--rate '1', --size 'x'") as refused:
         _units.all_of(rate=("1", _units.rate_bytes_per_s), size=("x", _units.nbytes), more=("1k", _units.count))
     assert refused.value.hint.count("; ") == 1
+
+
+def option(each: Any) -> dict[str, Any]:
+    """What a parameter takes, without what is false or empty."""
+    names = ("default", "required", "multiple", "is_flag", "hidden", "min", "max")
+    told = {name: getattr(each, name, None) for name in names}
+    return {
+        name: str(value) if isinstance(value, PurePath) else value
+        for name, value in told.items()
+        if value and isinstance(value, bool | int | float | str | list | tuple | PurePath)
+    }
+
+
+def test_options_take_what_they_took() -> None:
+    """Their defaults and limits are in ``golden/options.json``; ``DNSRIG_BLESS=1`` makes it anew."""
+    told = {name: {"/".join(each.opts): option(each) for each in command.params} for name, command in OURS}
+    assert same(GOLDEN, json.dumps(told, indent=1, sort_keys=True) + "\n")

@@ -206,6 +206,8 @@ def test_more_clients_than_addresses_need_ipv6() -> None:
     with pytest.raises(UsageError, match="65,534") as caught:
         spec(stream)
     assert 'family = "ipv6"' in caught.value.hint
+    most = stream.model_copy(update={"clients": 65_534})
+    assert spec(most).hosts["clients"].client_range == "198.19.0.0/16"
     made = spec(stream, {"family": "ipv6"})
     assert made.hosts["clients"].client_range == "2001:2:0:5::/64"
     assert "--server=2001:2::1" in replay.arguments(made, "clients", 0)
