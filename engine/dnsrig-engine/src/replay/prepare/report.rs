@@ -353,6 +353,15 @@ mod tests {
         prepare::accounting::{Datagrams, Messages, Packets},
     };
 
+    /// A change of a summary by a number, the highest number without a note, the lowest one with it, and the note.
+    type Limit = (fn(&mut Summary, u64), u64, u64, &'static str);
+
+    /// A change of a summary, and the hint that follows from it.
+    type Step = (fn(&mut Summary), &'static str);
+
+    /// A change of a ledger, and the hint that follows from it.
+    type Most = (fn(&mut Accounting), &'static str);
+
     /// A ledger in which every count differs from its neighbours.
     fn ledger() -> Accounting {
         Accounting {
@@ -452,7 +461,7 @@ mod tests {
             change(&mut summary, number);
             text(&summary)
         };
-        let cases: [(fn(&mut Summary, u64), u64, u64, &str); 13] = [
+        let cases: [Limit; 13] = [
             (
                 |summary, count| {
                     summary.ledger.messages.kept = 100;
@@ -546,7 +555,7 @@ mod tests {
     #[test]
     fn where_there_is_no_query_the_first_reason_is_named() {
         let mut summary = Summary { captures: vec![CaptureReport::default()], ..Summary::default() };
-        let steps: [(fn(&mut Summary), &str); 15] = [
+        let steps: [Step; 15] = [
             (|_| (), "the capture has no packet"),
             (|summary| summary.captures[0].format = "dnstap", "the file has no record"),
             (|summary| summary.captures[0].format = "C-DNS", "the file has no record"),
@@ -558,7 +567,7 @@ mod tests {
             (|summary| summary.ledger.messages.answers = 2, "there are only answers: capture both directions"),
             (|summary| summary.ledger.datagrams.cut = 1, "datagrams were cut by the capture"),
             (
-                |summary| drop(summary.unread.dns_over_udp.insert(5_353, 3)),
+                |summary| *summary.unread.dns_over_udp.entry(5_353).or_default() = 3,
                 "messages on other ports look like DNS: give --port (UDP port 5353 3)",
             ),
             (|summary| summary.ledger.messages.upstream = 1, "only queries of the server itself"),
@@ -581,7 +590,7 @@ mod tests {
             change(&mut summary.ledger);
             empty_hint(&summary)
         };
-        let cases: [(fn(&mut Accounting), &str); 7] = [
+        let cases: [Most; 7] = [
             (|ledger| ledger.messages.malformed = 1, "the messages cannot be read as DNS"),
             (|ledger| ledger.messages.other_operation = 1, "only messages such as NOTIFY and UPDATE"),
             (|ledger| ledger.tcp_segments.without_begin = 1, "the connections began before the capture"),
