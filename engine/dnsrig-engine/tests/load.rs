@@ -336,19 +336,6 @@ fn each_source_sends_and_clients_that_are_not_served_alike_are_counted() {
     assert!(unequal["far_ns"].as_u64().unwrap() >= 20_000_000, "{summary}");
 }
 
-#[test]
-fn one_source_is_the_address_of_all_clients() {
-    let seen = Arc::new(Mutex::new(HashSet::new()));
-    let peers = seen.clone();
-    let server = Server::start(move |socket, peer, query| {
-        peers.lock().unwrap().insert(peer);
-        socket.send_to(&answer(query), peer).unwrap();
-    });
-    load(server.address, &["--rate", "400", "--clients", "4", "--threads", "2", "--source", "127.0.0.7"]);
-    let peers = seen.lock().unwrap();
-    assert!(peers.len() == 4 && peers.iter().all(|peer| peer.ip() == IpAddr::from([127, 0, 0, 7])), "{peers:?}");
-}
-
 /// On any number of threads, clients have the same numbers and the same cookies.
 #[test]
 fn clients_do_not_depend_on_threads() {

@@ -1,8 +1,7 @@
 //! `load` over DoQ against `serve echo`: handshakes of each kind, the server's limits, and a path that loses packets.
 
 use std::{
-    collections::BTreeSet,
-    net::{Ipv4Addr, SocketAddr, UdpSocket},
+    net::{SocketAddr, UdpSocket},
     sync::mpsc,
     thread,
 };
@@ -94,28 +93,6 @@ fn over_doq_queries_without_an_answer_are_cancelled_and_where_nobody_listens_not
     let summary = load(nobody(), "doq", &["--rate", "50"]);
     assert_eq!((count(&summary, "timeouts"), connections(&summary, "established")), (25, 0), "{summary}");
     assert!(count(&summary, "unreachable") > 0, "{summary}");
-}
-
-#[test]
-fn over_doq_clients_send_from_the_addresses_named() {
-    for (sources, expected) in
-        [(&["--source", "127.0.0.7"][..], [7; 4]), (&["--source", "127.0.0.2", "--source", "127.0.0.3"], [2, 2, 3, 3])]
-    {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        // It answers nothing, and ends with an empty datagram.
-        let listening = thread::spawn(move || {
-            let mut peers = BTreeSet::new();
-            while let Ok((1.., peer)) = socket.recv_from(&mut [0; 2048]) {
-                peers.insert(peer);
-            }
-            peers
-        });
-        load(address, "doq", &[&["--rate", "100", "--clients", "4"][..], sources].concat());
-        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[], address).unwrap();
-        let peers: Vec<_> = listening.join().unwrap().iter().map(SocketAddr::ip).collect();
-        assert_eq!(peers, expected.map(|last| Ipv4Addr::new(127, 0, 0, last)));
-    }
 }
 
 /// Carries datagrams between one client and a server, and loses `lost` of ten, spread evenly. Returns the address
