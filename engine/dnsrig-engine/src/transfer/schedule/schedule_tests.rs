@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use dnsrig_dns::xfr::{Answered, Outcome};
+use dnsrig_dns::xfr::{Answered, Cut, Outcome};
 use dnsrig_net::outstanding::OUTSTANDING_MAX;
 use dnsrig_testing::inputs;
 use proptest::{option, prelude::*};
@@ -208,6 +208,21 @@ fn a_secondary_goes_on_with_the_connections_that_are_left() {
         world.run(100 * S);
         assert_eq!(count(&world, expected), 10, "{refuses} of {connections} refused, {times} retries");
         assert_all_ended(&mut world, 1, 10);
+    }
+}
+
+#[test]
+fn a_connection_whose_streams_are_used_up_was_fruitless_if_none_had_ended() {
+    for (has_ended, fruitless) in [(true, 0), (false, 1)] {
+        let settings = Settings { streams: true, ..settings() };
+        let mut world = World::new(settings, 1, 10, Manner { silent: Some(1), ..Manner::default() });
+        world.run(S + 10 * MS);
+        let (id, _) = world.schedule.slots[0].queries.oldest().unwrap();
+        if has_ended {
+            world.schedule.stream_ended(0, id, Cut::Reset, world.now_ns);
+        }
+        world.schedule.lost(0, Ended::UsedUp, world.now_ns);
+        assert_eq!(world.schedule.slots[0].fruitless, fruitless);
     }
 }
 
