@@ -175,6 +175,8 @@ fn a_change_is_seen_on_each_secondary_after_its_lag() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let summary = summary(&output);
     let counts = ["changes", "accepted", "seen", "unseen"].map(|key| summary[key].as_u64().unwrap());
+    let nothing = ["refused", "accept_timeouts", "unexpected", "without_serial", "send_errors"];
+    assert_eq!(nothing.map(|key| summary[key].as_u64().unwrap()), [0; 5], "{summary}");
     assert_eq!((counts, &summary["outcome"]), ([6, 6, 18, 0], &"done".into()));
     let rows = batch(&out);
     let times = |name: &str| rows.optional_values::<i64>(name).unwrap();
