@@ -389,8 +389,8 @@ mod tests {
             "  records                 30,000  (12,345/s)",
             "  bytes                   3,000,000  (1.2 MB/s)",
             "  messages                2,406  (2.0 per zone)",
-            "  connections             1,001 begun, 2 established (3 full and 4 resumed TLS handshakes), 5 closed by the \
-             primary, 6 reset, 7 refused",
+            "  connections             1,001 begun, 2 established (3 full and 4 resumed TLS handshakes), 5 closed by \
+             the primary, 6 reset, 7 refused",
             "  order                   8 out of order, 9 interleaved",
             "                                  min         p50         p90         p99         max",
             "  a transfer took             1.00 ms     2.00 ms     30.0 ms      400 ms     5000 ms",

@@ -329,9 +329,9 @@ mod tests {
          TcpExt: 501 502 503 504 505 506\nIpExt: InNoRoutes\nIpExt: 507\n",
         "Inter-|   Receive                                                |  Transmit\n \
          face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls \
-         carrier compressed\n    lo:     601      602    0    0    0     0          0         0      603      604    0    \
-         0    0     0       0          0\n  eth0:     605      606  607  608  609   610        611       612      613      \
-         614  615  616  617   618     619        620\n",
+         carrier compressed\n    lo:     601      602    0    0    0     0          0         0      603      604 \
+         0    0    0     0       0          0\n  eth0:     605      606  607  608  609   610        611       612 \
+         613      614  615  616  617   618     619        620\n",
     ];
 
     #[test]

@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(bytes, WAITING_BYTES_MAX / 14 * 14);
     }
 
-    /// How many connections are closed at `now_ns` because they were idle for 100 ns: of one, on which something happened
+    /// How many connections are closed at `now_ns`, which were idle for 100 ns: of one, on which something happened
     /// at 50, and which waits for an answer or not.
     fn closed_at(now_ns: i64, waits: bool) -> u64 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
