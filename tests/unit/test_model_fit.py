@@ -3,6 +3,7 @@ not seen."""
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -306,3 +307,30 @@ def test_an_interval_is_as_wide_as_its_larger_half(
     found = fit.Forecast(Line(0.0, 1.0), 10, 10.0, low_s, high_s)
     assert found.half_width == pytest.approx(half_width) and found.is_narrow is narrow
     assert [found.holds(time_s) for time_s in (low_s - 0.1, low_s, high_s, high_s + 0.1)] == [False, True, True, False]
+
+
+def test_residuals_are_of_the_two_largest_sizes() -> None:
+    """Twice as long as fitted, as fitted, and twice as long: three of them, so wider by the root of 3 / (3 - 2)."""
+    trials = [Measured(1, 9.0), Measured(2, 4.0), Measured(3, 3.0), Measured(3, 6.0)]
+    twice = math.log(2) * math.sqrt(3)
+    assert fit._residuals(trials, Line(0.0, 1.0)) == pytest.approx([twice, 0, twice])
+
+
+@pytest.mark.parametrize(("trials", "taken"), [(0, 0), (1, 1), (60, 60), (61, 31), (120, 60), (121, 41)])
+def test_at_most_sixty_trials_are_taken_evenly(trials: int, taken: int) -> None:
+    assert len(fit._thinned([Measured(size, 1.0) for size in range(trials)])) == taken
+
+
+@pytest.mark.parametrize(
+    ("weighted", "median"), [([(1, 1), (2, 1)], 1), ([(1, 1), (2, 3)], 2), ([(1, 1), (2, 1), (3, 2)], 2), ([(7, 5)], 7)]
+)
+def test_a_weighted_median_has_half_of_the_weight_below(weighted: list[tuple[float, float]], median: float) -> None:
+    assert fit._weighted_median(weighted) == median
+
+
+def test_a_forecast_is_the_same_in_every_version() -> None:
+    """Repeats lie 0.01 s apart. The resamples have a seed."""
+    found = fit.forecast([Measured(size, 0.3 + 1e-3 * size + 0.01 * n) for size in SIZES for n in range(3)], LARGEST)
+    assert found is not None
+    assert (found.line.start_s, found.line.each_s, found.time_s) == pytest.approx((0.31, 0.001, 10.31))
+    assert (found.low_s, found.high_s) == pytest.approx((10.160275764397388, 10.46646491048735), rel=1e-9)

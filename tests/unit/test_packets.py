@@ -148,6 +148,12 @@ def test_without_a_counter_nothing_is_known(tmp_path: Path) -> None:
     assert packets.counts(trial) == Counts(100, *[0] * 13)
     use(trial, trial.samples.filter(pl.col("metric") != "rcvbuf_errors"))
     assert packets.counts(trial) is None
+    watched(trial)
+    begin_ns, end_ns = (trial.samples["time_ns"].min(), trial.samples["time_ns"].max())
+    for lacking in (begin_ns, end_ns):
+        watched(trial)
+        use(trial, trial.samples.filter(pl.col("time_ns") != lacking))
+        assert packets.counts(trial) is None, "a sample before the first query, and one after the last answer"
 
 
 @pytest.mark.parametrize(
