@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from trial_data import clean_trial, measured, series, use
+from trial_data import SECOND, clean_trial, measured, series, use
 
 from dnsrig.rundir import LinkSpec, PathSpec
 from dnsrig.runs import packets
@@ -102,16 +102,25 @@ def test_losses_in_two_places_are_told_apart() -> None:
 
 
 def watched(trial: Trial, **grown: int) -> None:
-    """Counters that stood at 1,000 before the first query was due, then at 5,000, and after the end of `measure`
-    at 1,000 and what they grew by. Counters that are not named grew by nothing."""
+    """Counters that stood at 1,000 before the first query was due, and at the end of `measure` at 1,000 and what they
+    grew by. Samples between and later than these do not count. Counters that are not named grew by nothing."""
     start_ns = measured(trial, 4)
+    end_ns = start_ns + 4 * SECOND
     trial.record.instruments["load"] = {"model": "rate", "transport": "udp", "sent": 100, "start_ns": start_ns}
     names = [
-        f"{host}__{family}__{name}" for host in ("observer", "secondary") for family in ("udp", "udp6") for name in UDP
+        *(
+            f"{host}__{family}__{name}"
+            for host in ("observer", "secondary")
+            for family in ("udp", "udp6")
+            for name in UDP
+        ),
+        *(f"{pair}__{way}_packets" for pair in INTERFACES for way in ("tx", "rx")),
     ]
-    names += [f"{pair}__{way}_packets" for pair in INTERFACES for way in ("tx", "rx")]
-    samples = {name: [1_000, 5_000, 5_000, 5_000, 5_000, 1_000 + grown.get(name, 0)] for name in names}
-    use(trial, series(start_ns - packets.SWEEP_NS, **samples))
+    others = {start_ns - packets.SWEEP_NS: 1_000, start_ns - packets.SWEEP_NS + 1: 5_000, end_ns - 1: 5_000}
+    frames = [
+        series(at_ns, **{name: [value] for name in names}) for at_ns, value in {**others, end_ns + 1: 9_000}.items()
+    ]
+    use(trial, pl.concat([*frames, series(end_ns, **{name: [1_000 + grown.get(name, 0)] for name in names})]))
 
 
 UDP = ("in_datagrams", "out_datagrams", "rcvbuf_errors", "sndbuf_errors")
@@ -148,11 +157,11 @@ def test_without_a_counter_nothing_is_known(tmp_path: Path) -> None:
     assert packets.counts(trial) == Counts(100, *[0] * 13)
     use(trial, trial.samples.filter(pl.col("metric") != "rcvbuf_errors"))
     assert packets.counts(trial) is None
-    watched(trial)
-    begin_ns, end_ns = (trial.samples["time_ns"].min(), trial.samples["time_ns"].max())
-    for lacking in (begin_ns, end_ns):
+    assert trial.measure is not None
+    start_ns, end_ns = trial.measure.start.monotonic_ns, trial.measure.end.monotonic_ns
+    for kept in (pl.col("time_ns") > start_ns - packets.SWEEP_NS, pl.col("time_ns") < end_ns):
         watched(trial)
-        use(trial, trial.samples.filter(pl.col("time_ns") != lacking))
+        use(trial, trial.samples.filter(kept))
         assert packets.counts(trial) is None, "a sample before the first query, and one after the last answer"
 
 
