@@ -46,7 +46,8 @@ def test_an_interval_is_too_wide_by_its_ratio_and_by_its_width(lower_ns: float, 
         (
             600_000,
             5_000_000,
-            "1 % of the queries were sent 0.6 ms after they were due or later, where 0.5 ms are allowed beside answers of 5 ms (p99)",
+            "1 % of the queries were sent 0.6 ms after they were due or later, "
+            "where 0.5 ms are allowed beside answers of 5 ms (p99)",
         ),
     ],
 )

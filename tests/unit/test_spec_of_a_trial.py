@@ -1,4 +1,4 @@
-"""What follows from the spec of a trial: its server, what its hosts do, and what its results are named after."""
+"""What follows from the spec of a trial: its server, its hosts by what they do, and the names of its series."""
 
 from __future__ import annotations
 
