@@ -109,7 +109,7 @@ def test_the_result_counts_from_the_start_of_the_server_or_of_measure(trial: Tri
     trial.record.phases = []
     assert trial.zero_ns == start_ns - 5
     trial.record.servers = {}
-    assert trial.zero_ns is trial.exec_ns is trial.server is None
+    assert (trial.zero_ns, trial.exec_ns, trial.server) == (None, None, None)
 
 
 def test_of_several_servers_under_test_the_first_one_to_start_counts(trial: Trial) -> None:
