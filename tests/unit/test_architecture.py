@@ -102,3 +102,24 @@ def test_uses_are_read_past_re_exports_and_without_tests(tmp_path: Path) -> None
     assert architecture.reached(uses, "load/mod.rs") == {"load/pace.rs", "net/poller.rs", "net/socket.rs", "probe.rs"}
 
 
+WITH_STATE = """
+    latency_heat_map.Cell _flames._Node ledger.Ledger guest.Guest process.Process host_calls.Lab datagrams.Way
+    datagrams.Probe tun.TunLink netem.NetemLink capture.Capture profile.Profiler network.Network preparation.Request
+    shared.Opened dnsperf._Block dnsperf._Seen importers.NotUnderstood confinement.PidNamespace late_clients.Windows
+    run.Run trial.Trial replay.Playing resolver_statistics._Sampler databases.Follower generators.Led replay_rate.Found
+    replay_rate.Step instrument.Instrument zone_changes.ZoneChanges faults.Faults instruments.Instruments
+    profiling.Profiling profiling.Counting phases.Phases servers.Server servers.Servers servers.LogLines clocks.Clocks
+    workspace.Workspace
+"""
+
+
+def test_a_dataclass_is_frozen_unless_it_has_a_state() -> None:
+    """So nobody changes a value that another part still uses, and values can be members of sets."""
+    changing = set()
+    for path in Path(dnsrig.__file__).parent.rglob("*.py"):
+        module = path.parent.name if path.stem == "__init__" else path.stem
+        for how, name in re.findall(
+            r"^ *@dataclass(.*)\n *class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            changing |= set() if "frozen=True" in how else {f"{module}.{name}"}
+    assert changing == set(WITH_STATE.split())
