@@ -85,8 +85,8 @@ def of_every_kind(folder: Path) -> dict[str, Run]:
         spec.next_dataset = spec.dataset.model_copy(update={"parameters": {"next": "", "unsigned_changes": True}})
         spec.dataset = spec.next_dataset
     for trial in runs["connected"].trials:
-        counts = {"established": 8, "early_accepted": 10, "quic": {"full_handshake_bytes_min": 2_500}}
-        asked = {"transport": "doq", "due": 1000, "sent": 1000, "connections": counts}
+        counted = {"established": 8, "early_accepted": 10, "quic": {"full_handshake_bytes_min": 2_500}}
+        asked = {"transport": "doq", "due": 1000, "sent": 1000, "connections": counted}
         trial.record.instruments |= {"load": {"model": "rate", **asked}, "ramp": {"model": "ramp", **asked}}
         trial.record.spec.options |= {"clients": 8, "transport": "doq"}
     return runs | {"imported": test_importers.made(folder, "dnsperf")}

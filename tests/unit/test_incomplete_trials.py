@@ -28,7 +28,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 def figures(trial: Trial) -> dict[str, float | str]:
     """Every metric that has a value, and every trap that has a verdict."""
     values = {name: metric.of(trial) for name, metric in all_metrics().items()}
-    verdicts = {name: said.verdict for name, trap in all_traps().items() if (said := trap.after(trial))}
+    verdicts: dict[str, float | str] = {
+        name: said.verdict for name, trap in all_traps().items() if (said := trap.after(trial))
+    }
     return {name: value for name, value in values.items() if value is not None} | verdicts
 
 

@@ -262,7 +262,7 @@ def profiled(directory: Path, stacks: dict[str, int]) -> Trial:
         (99, 901, "clear"),
         (0, 500, "clear"),
         (64, 35, "cannot-tell"),
-        (333, 667, "found"),
+        (334, 665, "found"),
     ],
 )
 def test_connect_port_search(tmp_path: Path, searching: int, other: int, verdict: str) -> None:
