@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import get_args
 
 from dnsrig.rundir import Outcome
 from dnsrig.runs.trial import Trial
 
 RECORDS: dict[str, object] = {"phases": [], "servers": {}, "logs": {}, "link_tests": [], "read_back": {}}
+OUTCOMES: tuple[Outcome, ...] = ("timeout", "error")
 ROWS = ("samples", "zones", "clients", "answers", "load_intervals", "transfers", "connections", "tcp_info", "sockets")
 
 
@@ -38,7 +38,7 @@ def _parts(trial: Trial) -> Iterator[tuple[str, Callable[[Trial], None]]]:
     for name in ROWS:
         if not getattr(trial, name).is_empty():
             yield f"no rows of {name}", partial(_clear_rows, name=name)
-    for outcome in get_args(Outcome):
+    for outcome in OUTCOMES:
         if outcome != trial.record.outcome:
             yield f"outcome {outcome}", partial(_set_record, name="outcome", value=outcome)
 

@@ -16,7 +16,7 @@ from dnsrig.runs.trial import Trial
 from dnsrig.traps import all_traps
 
 KINDS = (
-    "loaded", "climbed", "pulled", "sites", "far", "narrow", "replayed", "resolved", "owned", "connected", "run",
+    "climbed", "pulled", "sites", "far", "narrow", "replayed", "owned", "connected", "run",
 )  # fmt: skip
 
 
