@@ -1,7 +1,7 @@
 """The consoles that commands print on: text from outside is shown unchanged.
 
-rich would read ``[off]`` in a value as markup and drop it, stop at ``[/off]``, and turn ``:cold:`` into a picture. Our
-own text has no markup either: bold text is a `rich.text.Text` with a style.
+rich would read ``[off]`` in a value as markup and drop it, stop at ``[/off]``, and turn ``:snowflake:`` into a picture.
+Our own text has no markup either: bold text is a `rich.text.Text` with a style.
 """
 
 from __future__ import annotations
