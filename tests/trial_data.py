@@ -37,7 +37,7 @@ def judge(trap: str, trial: Trial) -> Conclusion:
 
 
 def across(trap: str, run: Run) -> list[tuple[Any, Conclusion]]:
-    """The conclusions of a trap about a whole run, compared like those of `judge`."""
+    """The conclusions of a trap about a whole run, compared as `judge` does."""
     found = list(all_traps()[trap].module.across(run))
     hold("traps", [trap, *([variant, fields_of(conclusion)] for variant, conclusion in found)])
     return found

@@ -27,7 +27,7 @@ from dnsrig.runs.run import Run
 
 GOLDEN = Path(__file__).parent / "golden"
 COLUMNS = 100
-"""Of the terminal."""
+"""Width of the terminal."""
 NUMBERED = re.compile(r"\b(view|param|concat|layer)_\d+")
 """Names that altair counts through all charts of a process."""
 
@@ -65,7 +65,7 @@ def as_it_was(name: str, run: Run, *ids: str, findings: Sequence[Finding] = ()) 
 
 
 def pictures_as_they_were(name: str, charts: Mapping[str, alt.TopLevelMixin]) -> bool:
-    """The same for charts that are not of a run."""
+    """The same for charts that belong to no run."""
     return same(GOLDEN / f"{name}.json", text({chart: of_chart(drawn) for chart, drawn in charts.items()}))
 
 

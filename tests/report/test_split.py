@@ -76,7 +76,7 @@ def test_a_trial_ends_with_its_measurement(measured: Run) -> None:
 
 @pytest.mark.parametrize(("rows", "drawn"), [(0, 0), (1, 1), (400, 400), (401, 201), (800, 400), (801, 267)])
 def test_a_line_over_time_has_up_to_400_points(measured: Run, rows: int, drawn: int) -> None:
-    """Of a gauge the largest of each stretch; of a rate the mean, from one point to the next."""
+    """A gauge has the largest value of each stretch, and a rate the mean from one point to the next."""
     trial = measured.trials[0]
     assert trial.measure is not None
     trial.measure.end.monotonic_ns = EXEC_NS + rows * 1_000_000_000

@@ -24,7 +24,6 @@ from dnsrig.runs.run import Run
 from dnsrig.traps import examine
 
 STORED = Path(__file__).parents[2] / "docs/runs"
-WITH_FINDINGS = ("tour", "long-distance")
 
 
 @pytest.fixture(scope="module", params=sorted(path.name.removesuffix(".tar.xz") for path in STORED.iterdir()))
@@ -46,11 +45,10 @@ def test_each_metric_of_the_first_trial_of_each_variant(stored: tuple[str, Run])
     assert same(GOLDEN / f"stored/{name}.metrics.json", text(found))
 
 
+@pytest.mark.parametrize("stored", ["tour", "long-distance"], indirect=True)
 def test_each_finding_that_is_not_clear(stored: tuple[str, Run]) -> None:
     """And how many are clear. The other runs have many trials of one kind, which would take long."""
     name, run = stored
-    if name not in WITH_FINDINGS:
-        return
     findings = examine(run)
     clear = Counter(finding.trap for finding in findings if finding.verdict == "clear")
     told = [finding.model_dump(mode="json") for finding in findings if finding.verdict != "clear"]

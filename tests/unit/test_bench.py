@@ -163,8 +163,25 @@ def test_nothing_is_sent_to_servers_that_run_if_an_option_is_wrong(
     assert code == 2 and message in " ".join(errors.split())
 
 
+@pytest.mark.parametrize(
+    ("servers", "given", "words"),
+    [
+        (["127.0.0.1:5300", "[::1]:5301"], ["--json"], ["--json"]),
+        (["192.0.2.53", "192.0.2.54"], ["--resolver"], ["--recursion-desired"]),
+        (
+            ["192.0.2.53", "192.0.2.54"],
+            ["--i-am-authorized", "192.0.2.53", "--i-am-authorized", "192.0.2.54"],
+            ["--i-am-authorized=192.0.2.53", "--i-am-authorized=192.0.2.54"],
+        ),
+    ],
+)
 def test_two_servers_that_run_are_compared_by_the_engine_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    servers: list[str],
+    given: list[str],
+    words: list[str],
 ) -> None:
     (queries := tmp_path / "queries.txt").write_text("www.example A\n")
     started: list[list[str]] = []
@@ -174,9 +191,8 @@ def test_two_servers_that_run_are_compared_by_the_engine_alone(
         raise SystemExit(0)
 
     monkeypatch.setattr("os.execv", become)
-    servers = ["127.0.0.1:5300", "[::1]:5301"]
-    output(monkeypatch, capsys, "bench", *servers, "--compare-answers", "--queries", queries, "--json")
-    assert started == [["dnsrig-engine", "compare-answers", *servers, f"--queries={queries}", "--json"]]
+    output(monkeypatch, capsys, "bench", *servers, "--compare-answers", "--queries", queries, *given)
+    assert started == [["dnsrig-engine", "compare-answers", *servers, f"--queries={queries}", *words]]
 
 
 def test_resolvers_get_the_queries_of_a_capture_in_a_world_that_has_their_names(tmp_path: Path) -> None:
@@ -356,22 +372,3 @@ def test_a_report_has_no_bars_unless_they_are_asked_for(tmp_path: Path, capsys: 
     assert with_bars.endswith(plain) and len(with_bars.splitlines()) >= len(plain.splitlines()) + 3
     report.show(written, full=True)
     assert capsys.readouterr().out.splitlines()[-1] == f"report: {written.path}"
-
-
-@pytest.mark.parametrize("authorized", [[], ["192.0.2.53", "192.0.2.54"]])
-def test_the_engine_gets_what_the_user_says_about_servers_that_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], authorized: list[str]
-) -> None:
-    (queries := tmp_path / "queries.txt").write_text("www.example A\n")
-    started: list[list[str]] = []
-
-    def become(program: Path, words: list[str]) -> None:
-        started.append(words)
-        raise SystemExit(0)
-
-    monkeypatch.setattr("os.execv", become)
-    given = [word for address in authorized for word in ("--i-am-authorized", address)]
-    servers = ["192.0.2.53", "192.0.2.54"]
-    output(monkeypatch, capsys, "bench", *servers, "--compare-answers", "--queries", queries, "--resolver", *given)
-    words = ["--recursion-desired", *(f"--i-am-authorized={address}" for address in authorized)]
-    assert started == [["dnsrig-engine", "compare-answers", *servers, f"--queries={queries}", *words]]

@@ -364,7 +364,7 @@ def test_an_answer_has_as_many_neighbours_as_the_error_asks_for(
     assert (best.first, best.last, best.size) == (first, last, last - first + 1)
     assert best.probability == pytest.approx(probability)
     assert within(found, 2, 5) == pytest.approx(sum(probabilities[1:])) and within(found, 1, 1) == probabilities[0]
-    assert within(found, 2, 4) == probabilities[1], "a part of a cell is none"
+    assert within(found, 2, 4) == probabilities[1], "a part of a cell does not count"
 
 
 @pytest.mark.parametrize(

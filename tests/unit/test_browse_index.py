@@ -163,7 +163,7 @@ def test_a_note_may_be_as_long_as_its_limits() -> None:
 
 
 def test_a_record_that_cannot_be_read_is_counted_once(root: Path, tmp_path: Path) -> None:
-    """The first that is wrong is told, whatever comes after it."""
+    """The first fault is reported, whatever comes after it."""
     first, second = (root / FIRST / f"trials/v00/{number}/trial.json" for number in ("01", "02"))
     first.unlink()
     first.mkdir()

@@ -128,7 +128,7 @@ def test_chance_alone_is_told_about_as_often_as_alpha_says() -> None:
 
 
 def test_p_counts_the_order_that_was_seen_as_one_of_the_orders() -> None:
-    """As large as it was seen: always, or never."""
+    """Its size is known always, or never."""
     equal, dice = [Segment(0, [[1.0, 1.0], [1.0, 1.0]], 2)], random.Random(1)
     assert _p_value(equal, 0.0, 0.05, 99, dice) == 1.0
     assert _p_value(equal, 0.0, 0.5, 5, dice) == 1.0

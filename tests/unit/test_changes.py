@@ -51,7 +51,7 @@ def changed(trial: Trial, made: Made, seen: Seen = (), due_s: float = 0.0) -> in
         ([(10, "add")], [(12, False), (13, True)], [13]),
         ([(10, "remove")], [(12, True), (13, False)], [13]),
         ([(10, "touch"), (20, "touch")], [(20, True), (21, True)], [20, 21]),
-        # The answer of 21 s is that of the second change, and the first was never seen.
+        # The answer of 21 s has the second change, and the first was never seen.
         ([(10, "touch"), (20, "touch")], [(21, True)], [None, 21]),
         ([(10, "add"), (20, "remove")], [(21, True), (22, False)], [21, 22]),
         ([(10, "add")], [(100, True)], [100]),

@@ -737,7 +737,7 @@ def test_a_check_that_lacks_a_part_does_not_fail_itself(tmp_path: Path, name: st
 
 
 def one_by_one(count: int) -> Make:
-    """That number of transfers, one after another."""
+    """This number of transfers, one after another."""
 
     def make(trial: Trial) -> None:
         transferred(["none"])(trial)

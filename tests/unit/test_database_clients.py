@@ -125,7 +125,7 @@ def test_what_is_no_postgresql_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class Client:
-    """Of a Redis that answers INFO and the list of zones like this."""
+    """A client of a Redis that answers INFO and the list of zones like this."""
 
     def __init__(self, info: object, zones: object = "") -> None:
         self.answers = {"PING": "PONG", "INFO": info, "KNOT.ZONE.LIST": zones}

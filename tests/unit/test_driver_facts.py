@@ -26,7 +26,7 @@ from dnsrig.servers.driver import Driver
 GOLDEN = Path(__file__).with_name("golden") / "drivers.json"
 TRANSPORTS: tuple[Transport, ...] = ("tcp", "xot")
 KINDS = sorted(kind for kind, server in all_drivers().items() if type(server).__module__.startswith("dnsrig."))
-"""Without those of plug-ins."""
+"""Plug-ins are left out."""
 
 
 def shown(value: Any) -> Any:

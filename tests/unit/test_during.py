@@ -11,7 +11,7 @@ from dnsrig.runs import cpu, during
 from dnsrig.runs.trial import Trial
 
 COUNTED = [0, 10, 30, 30, 70]
-"""Of a counter, once a second."""
+"""Samples of a counter, once a second."""
 SERIES = ("secondary", "psi", "io_some_us")
 SPAN = (0.0, 4.0)
 Stretches = list[tuple[float, float]]

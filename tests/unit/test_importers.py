@@ -951,7 +951,7 @@ PLAIN = Result(version="", basis="due", duration_s=1.0)
 
 
 def of_two(*sent: int, tags: dict[str, dict[int, int]] | None = None) -> dict[str, Any]:
-    """Stretches with so many queries each."""
+    """Stretches with this number of queries each."""
     return {"stretches": [Stretch(0.0, 1.0, sent=each, tags=tags or {}) for each in sent]}
 
 

@@ -32,7 +32,7 @@ class Noted(Instruments):
     def __init__(self, workspace: Workspace, servers: Servers) -> None:
         super().__init__(workspace, servers)
         self.first: list[str] = []
-        """Those that went first, in real time."""
+        """The instruments that went first, in real time."""
 
     def start(self, name: str, arguments: list[str], host: str = OBSERVER, program: Path | None = None) -> Instrument:
         process = SimpleNamespace(go_first=lambda: self.first.append(name))
@@ -41,7 +41,7 @@ class Noted(Instruments):
 
 
 def instruments(folder: Path, overlay: dict[str, Any] | None = None, **changes: Any) -> Noted:
-    """Of a trial in ``folder``/trial with zones in ``folder``/data; ``changes``: of its spec."""
+    """The context of a trial in ``folder``/trial with zones in ``folder``/data; ``changes`` go into its spec."""
     options = changes.pop("options", {})
     made = spec(overlay, **({"serve_as": "secondary"} if overlay == SECONDARY else {}))
     changes = {"options": {**made.options, **transfer_instrument.OPTIONS, **options}, **changes}
@@ -61,7 +61,7 @@ def words(started: Instrument, folder: Path, host: str = OBSERVER) -> list[str]:
 
 @pytest.mark.parametrize("far", [False, True])
 def test_all_hosts_are_watched_and_connections_over_a_path_are_listed(tmp_path: Path, far: bool) -> None:
-    """But not those of the observer."""
+    """The observer is left out."""
     noted = instruments(tmp_path, {"path": {"delay_ms": 10}, "link": "tun"} if far else None)
     noted.start_watch()
     assert words(noted.started["watch"], tmp_path) == [

@@ -513,7 +513,7 @@ def test_whether_the_sender_is_told_of_what_is_too_large(icmp: bool, told: bool,
 
 @pytest.fixture
 def datagrams() -> Iterator[Probe]:
-    """Two sockets of this machine, as those of a link are set up."""
+    """Two sockets of this machine, set up as a link sets them up."""
     with socket.socket(type=socket.SOCK_DGRAM) as left, socket.socket(type=socket.SOCK_DGRAM) as right:
         for sock in (left, right):
             sock.bind(("127.0.0.1", 0))
@@ -570,7 +570,7 @@ def test_a_round_trip_is_two_datagrams_of_one_number() -> None:
 
 
 def test_figures_of_a_direction() -> None:
-    """Of 1,000 packets with 10 ms each two are lost, and one is overtaken by the next."""
+    """Two of 1,000 packets with 10 ms each are lost, and one is overtaken by the next."""
     direction = selftest._direction("forward", PathSpec(delay_ms=10), LinkSpec(ends=("primary", "secondary")))
     way = Way(sent_s=[100 + number / 1e3 for number in range(1000)], nbytes=[60] * 1000)
     way.arrived_s = {number: 100.010 + number / 1e3 for number in range(1000) if number not in (7, 8)}

@@ -113,7 +113,7 @@ def test_queries_upstream_are_those_of_measure_and_of_a_second_before(replay: Tr
 
 
 def test_queries_of_the_first_minute_without_an_answer(replay: Trial) -> None:
-    """Of the first five seconds: 5 timed out and 2 were lost, of 500."""
+    """In the first five seconds, 5 of 500 timed out and 2 were lost."""
     start_ns = replay.measure.start.monotonic_ns  # type: ignore[union-attr]
     rows = {
         "start_ns": [start_ns + second * SECOND for second in range(10)],

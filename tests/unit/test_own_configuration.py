@@ -145,7 +145,7 @@ def test_variants_differ_from_the_one_that_the_baseline_names(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("added", "shown", "more"), [(56, 59, ""), (57, 60, ""), (58, 61, "… 1 more lines")])
 def test_a_long_difference_is_cut(added: int, shown: int, more: str) -> None:
-    """Three lines say where it is; of the rest so many are shown that they are sixty together."""
+    """Three lines say where it is, and the rest is shown up to sixty lines together."""
     text = "\n".join(map(str, range(added)))
     lines = configurations._diff(("a", ""), ("b", text))
     assert (len(lines), lines[2:4]) == (shown, [f"@@ -0,0 +1,{added} @@", "+0"])

@@ -93,7 +93,7 @@ def test_published_numbers_are_within_their_ranges(experiment: str) -> None:
 
 
 def test_defaults_and_ranges_are_what_they_were() -> None:
-    """Of each parameter and option its default, and the least and the most of a number. If a change is meant,
+    """Each parameter and option has its default, and a number its least and most. If a change is meant,
     ``DNSRIG_BLESS=1`` makes the file anew."""
     found = {
         table: {

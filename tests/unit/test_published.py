@@ -229,7 +229,7 @@ def test_fewer_buckets_are_in_percent_of_the_defaults(tmp_path: Path) -> None:
         "tcp_max_tw_buckets = 35 here, 1000 in the source.",
     ]
     assert defaults[0].values is not None and defaults[0].values.n == 2
-    assert defaults[0].differs == fewer[0].differs[:2], "its buckets are those of the source"
+    assert defaults[0].differs == fewer[0].differs[:2], "it has the buckets of the source"
     assert defaults[0].middle == ("mean", pytest.approx(100))
 
 

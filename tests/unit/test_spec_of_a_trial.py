@@ -135,7 +135,7 @@ def test_a_generator_that_says_nothing_counted_nothing(made: Any, counts: dict[s
 def test_rates_of_a_load(
     said: dict[str, Any], answered_qps: float | None, highest_qps: float | None, held_all: bool
 ) -> None:
-    """Of two seconds, from the first to the third."""
+    """Two seconds, from the first to the third."""
     steps = [{"rate_qps": rate, "holds": True} for rate in said.get("steps", [])]
     times = {"start_ns": 1_000_000_000, "end_ns": 3_000_000_000}
     found = LoadResult.model_validate({**times, **said, "steps": steps})

@@ -180,7 +180,7 @@ def test_what_is_verified_over_tls(chosen: dict[str, Scalar], words: list[str]) 
 
 
 def test_copies_that_are_kept_give_the_number_of_records(tmp_path: Path) -> None:
-    """Of 50 bytes each; the newest copy of each zone counts."""
+    """Copies have 50 bytes each; the newest one of each zone counts."""
     chosen = parameters(zones="one.example two.example three.example")
     for zone, sizes in {"one.example": (5_000, 1_000), "two.example": (99,)}.items():
         folder = transferred._folder(chosen, zone)

@@ -491,7 +491,7 @@ def test_a_machine_stands_apart_by_three_standard_errors(logs: list[float], apar
 
 @pytest.mark.parametrize(("lost", "verdict"), [(10, "found"), (9, "clear")])
 def test_a_hundredth_of_the_queries_on_silent_connections(trial: Trial, lost: int, verdict: str) -> None:
-    """Of a thousand; all other queries had an answer."""
+    """Out of a thousand; all other queries had an answer."""
     counts = [(0, 0, 10, 0), (1, 0, 0, lost), (0, 1, 490, 0), (1, 1, 500 - lost, 0)]
     rows = [(start * SECOND, client, answered, unanswered, 0, 0) for start, client, answered, unanswered in counts]
     columns = ["start_ns", "client", "answered", "unanswered", "sum_ns", "max_ns"]

@@ -1,4 +1,4 @@
-"""What a trial says of its own times and counters."""
+"""A trial's own times and counters."""
 
 from __future__ import annotations
 

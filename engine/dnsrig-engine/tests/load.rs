@@ -379,7 +379,7 @@ fn an_interrupted_load_ended_when_it_was_interrupted() {
     assert!((summary["duration_s"].as_f64().unwrap() - sending_ns as f64 / 1e9).abs() < 1e-6, "{summary}");
 }
 
-/// Of the lines that are left out the first ten are named, and that there are others if there are.
+/// The first ten lines that are left out are named, and whether there are others.
 #[test]
 fn bad_lines_are_named_up_to_ten() {
     let queries = tempfile::NamedTempFile::new().unwrap();

@@ -487,7 +487,7 @@ fn who_takes_long_to_send_was_held_up() {
     }
 }
 
-/// Of many clients, 4,096 are looked at for timeouts in a row.
+/// Timeouts in a row are looked for at 4,096 of many clients.
 #[test]
 fn timeouts_of_many_clients_are_seen_in_turn() {
     let mut in_flight = in_flight(4_100, 4);

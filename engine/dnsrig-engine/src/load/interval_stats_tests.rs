@@ -135,7 +135,7 @@ fn an_interval_of_an_hour_has_a_bounded_number_of_bins() {
     assert!(hour.at(3_599_999_999_999).is_some() && hour.at(3_700_000_000_000).is_none());
 }
 
-/// Who asks for the end before the start gets a period of a nanosecond.
+/// An end that is asked for before the start makes a period of a nanosecond.
 #[test]
 fn a_period_has_a_nanosecond_at_least() {
     let mut interval_stats = interval_stats();

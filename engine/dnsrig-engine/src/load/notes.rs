@@ -433,7 +433,7 @@ mod tests {
             let text = text_of(&Summary { truncated: 9, lost, ..of_a_rate() });
             assert!(text.contains(&format!("9 answers over UDP were truncated, and over TCP {what}: check")), "{text}");
         }
-        // As many connections were ended as were refused: nothing is there.
+        // If as many connections ended as were refused, nothing is there.
         let text = text_of(&Summary { lost: lost(5, 5), unreachable: 2, ..of_a_rate() });
         assert!(text.contains("and 7 times the network reported that nothing is there"), "{text}");
     }

@@ -159,7 +159,7 @@ mod tests {
         );
     }
 
-    /// Of sixteen groups of clients, two have asked: one for two names, the other one for one of these.
+    /// Two of sixteen groups of clients have asked: one for two names, the other one for one of these.
     #[test]
     fn neighbouring_groups_are_put_together_in_all_ways() {
         let mut answers = Answers::default();

@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(found.minutes.iter().map(|minute| minute.hits).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 0]);
     }
 
-    /// How often a name was asked for, by whom first, and what kind of name it is.
+    /// How often a name was asked for, its first client, and its kind.
     #[test]
     fn a_name_has_its_queries_and_who_asked_first() {
         let mut simulation = Simulation::timed(10 * S, None, Ttls::Same(60));

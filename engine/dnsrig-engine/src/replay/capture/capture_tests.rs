@@ -270,7 +270,7 @@ fn a_query_of_cdns_is_as_long_as_a_message_can_be() {
     }
 }
 
-/// Of a type and class that a file leaves out, nothing is made up.
+/// Nothing is made up for a type and class that a file leaves out.
 #[test]
 fn what_cdns_leaves_out_is_zero() {
     const BOTH: &[u8] = b"\xa2\x00\x01\x01\x01";

@@ -210,7 +210,7 @@ fn connections_do_not_disturb_each_other() {
 #[test]
 fn a_message_has_the_time_and_the_ports_of_its_first_byte() {
     let bytes = three();
-    // In pieces of so many bytes, from the begin on or not; the last ones begin with a query.
+    // In pieces of this many bytes, from the begin on or not; the last ones begin with a query.
     for (begin, length, expected) in
         [(0, 10, vec![(1, 0), (2, 1), (3, 3)]), (5, 10, vec![(2, 1), (3, 3)]), (5, 14, vec![(2, 1), (3, 2)])]
     {
@@ -285,7 +285,7 @@ fn a_segment_far_ahead_begins_a_connection() {
     }
 }
 
-/// Of two segments at one place behind a hole the longer one is kept.
+/// If two segments lie at one place behind a hole, the longer one is kept.
 #[test]
 fn what_waits_twice_is_read_once() {
     let bytes = three();

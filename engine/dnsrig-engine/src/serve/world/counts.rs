@@ -304,7 +304,7 @@ mod tests {
     fn each_second_has_the_queries_of_each_kind() {
         let mut counts = Counts::default();
         let name = Labels::parse("a.example").unwrap();
-        assert!(counts.turn(7).is_none(), "there are none");
+        assert!(counts.turn(7).is_none(), "nothing is left");
         for (kind, bytes) in [(KIND, 10), (NXDOMAIN, 20), (KIND, 30)] {
             counts.count(kind, bytes, &name);
         }

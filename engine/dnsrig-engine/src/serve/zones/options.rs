@@ -386,7 +386,7 @@ mod tests {
         arguments: Arguments,
     }
 
-    /// Of ten zones.
+    /// For ten zones.
     fn arguments(words: &str) -> Arguments {
         let given = ["serve", "127.0.0.1:5300", "--count", "10"];
         CommandLine::parse_from(given.into_iter().chain(words.split_whitespace())).arguments

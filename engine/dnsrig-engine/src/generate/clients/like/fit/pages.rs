@@ -170,7 +170,7 @@ mod tests {
     fn pages_have_two_queries_at_least_and_numbers_that_are_rounded() {
         let visits = Visits { sizes: vec![0.0, 5.0, 2.0], ..Visits::default() };
         let unlikely = |median: f64, deviation: f64| visits.unlikely([median.ln(), deviation]);
-        // Of ln 2 and 0.5, 38.98 % lie from ln 1.5 to ln 2.5, and 71.75 % above ln 1.5: twice -ln(0.5433).
+        // With ln 2 and 0.5, 38.98 % lie from ln 1.5 to ln 2.5, and 71.75 % above ln 1.5: twice -ln(0.5433).
         assert!((unlikely(2.0, 0.5) - 1.2203).abs() < 0.001, "{}", unlikely(2.0, 0.5));
         for (median, deviation) in [(1.0, DEVIATION_MIN), (1_000.0, DEVIATION_MAX)] {
             assert!(unlikely(median, deviation).is_finite(), "{median} {deviation}");
