@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dns.flags
 import dns.rcode
@@ -19,15 +22,16 @@ from suites import quick
 
 from dnsrig.checks.resolvers import shown_level
 from dnsrig.confinement import MACHINE, NET_BIND_SERVICE, BindMount, Confinement
-from dnsrig.lab import process
+from dnsrig.lab import host, process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.metrics import all_metrics
+from dnsrig.procedures.parts import resolver_level
 from dnsrig.procedures.parts.resolver_statistics import ask as ask_counters
 from dnsrig.rundir import Check, HostSpec, LinkSpec, Resolving
 from dnsrig.runs.trial import Trial
 from dnsrig.servers import all_drivers, driver, sources
-from dnsrig.servers.placement import Placement
+from dnsrig.servers.placement import DNS_PORT, Placement
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, Counters
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -124,6 +128,25 @@ def test_one_with_a_wrong_trust_anchor_does_not_show_that_it_validates(tmp_path:
         for name, answer in (("good", good), ("broken", broken))
     }
     assert shown_level(answers, {"queries": 3, "do": 3}) == "no data for the good name"
+
+
+def test_queries_are_counted_behind_any_number_of_other_packets(tmp_path: Path) -> None:
+    """A server that starts slowly is probed a thousand times a second meanwhile."""
+    specs = {
+        "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
+        "internet": HostSpec(address=INTERNET, cpus=CPUS[:1]),
+    }
+    with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=tmp_path) as network:
+        context: Any = SimpleNamespace(host=network.hosts.__getitem__)
+        with (
+            host.inside(network.hosts["resolver"].namespace),
+            socket.socket(type=socket.SOCK_DGRAM) as sender,
+            resolver_level._upstream(context, "resolver") as found,
+        ):
+            for _ in range(20_000):
+                sender.sendto(b"other", (INTERNET, 5353))
+            sender.sendto(resolver_level.query_of(resolver_level.Question("a."), 1), (INTERNET, DNS_PORT))
+        assert found == {"queries": 1, "edns": 1, "do": 1}
 
 
 SHORT = ("names=cached", "transport=udp", "options.duration_s=1", "options.rate_qps=100")

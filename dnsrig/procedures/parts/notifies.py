@@ -93,7 +93,7 @@ def watched(context: TrialContext) -> Iterator[None]:
     spec = context.spec
     try:
         with host.inside(context.host(spec.subject).namespace):
-            seen = _socket()
+            seen = packet_socket()
     except OSError:
         yield
         return
@@ -181,8 +181,11 @@ def packet_of(data: bytes, time_s: float, primaries: set[bytes]) -> Packet | Non
     return Packet(time_s, False, zone) if is_question else None
 
 
-def _socket() -> socket.socket:
-    """A socket in the network namespace of the calling thread. Raises OSError if the kernel has no packet sockets."""
+def packet_socket() -> socket.socket:
+    """A socket that keeps NOTIFYs and sent questions, in the network namespace of the calling thread.
+
+    Raises OSError if the kernel has no packet sockets.
+    """
     made = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
     program = (ctypes.c_char * (8 * len(FILTER))).from_buffer_copy(
         b"".join(struct.pack("HBBI", *step) for step in FILTER)
@@ -192,21 +195,22 @@ def _socket() -> socket.socket:
     )
     made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
     made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    for _ in _received(made):
+    for _ in received(made):
         pass  # arrived before the filter was set
     return made
 
 
 def _packets(seen: socket.socket, primaries: set[bytes]) -> Iterator[Packet]:
     """All that the kernel kept for ``seen``, in order; its buffer is their limit."""
-    for data, ancillary in _received(seen):
+    for data, ancillary in received(seen):
         times = [struct.unpack("qq", value) for _, kind, value in ancillary if kind == SO_TIMESTAMPNS]
         seconds, nanoseconds = times[0] if times else (0, 0)
         if (packet := packet_of(data, seconds + nanoseconds / 1e9, primaries)) is not None:
             yield packet
 
 
-def _received(seen: socket.socket) -> Iterator[tuple[bytes, list[tuple[int, int, bytes]]]]:
+def received(seen: socket.socket) -> Iterator[tuple[bytes, list[tuple[int, int, bytes]]]]:
+    """All packets that wait in ``seen``, with their ancillary data."""
     with suppress(BlockingIOError):
         while True:
             data, ancillary, _, _ = seen.recvmsg(KEPT_BYTES, socket.CMSG_SPACE(16), socket.MSG_DONTWAIT)

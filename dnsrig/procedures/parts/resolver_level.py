@@ -12,6 +12,7 @@ from typing import Any
 from dnsrig.datasets.world import BROKEN
 from dnsrig.lab import addresses, host
 from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.parts import notifies
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import driver_of
 from dnsrig.servers.placement import DNS_PORT
@@ -21,10 +22,7 @@ ANSWER_LIMIT_S = 3.0
 TRIES = 3
 COUNTED_S = 1.0
 """A world counts queries by the second."""
-MOST_PACKETS = 10_000
 MOST_BYTES = 4096
-PACKET_OUTGOING, ETH_P_ALL = 4, 3  # <linux/if_packet.h>, <linux/if_ether.h>
-SO_RCVBUFFORCE, BUFFER_BYTES = 33, 4 << 20
 OPT_TYPE, DO = 41, 0x8000
 SOA_TYPE, PTR_TYPE = 6, 12
 OPT = b"\0" + OPT_TYPE.to_bytes(2) + (1232).to_bytes(2) + b"\0\0" + DO.to_bytes(2) + b"\0\0"
@@ -118,30 +116,21 @@ def query_of(question: Question, number: int) -> bytes:
 def _upstream(context: TrialContext, name: str) -> Iterator[dict[str, int]]:
     """Number of queries that the host sends over UDP to port 53 while the code inside runs, with EDNS, and with DO.
 
-    Empty if the kernel has no packet sockets.
+    Empty if the kernel has no packet sockets. The kernel keeps no other packets, of which a server that starts slowly
+    gets thousands from `probe`.
     """
     found: dict[str, int] = {}
     try:
         with host.inside(context.host(name).namespace):
-            seen = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+            seen = notifies.packet_socket()
     except OSError:
         yield found
         return
     with seen:
-        with suppress(OSError):
-            seen.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
         yield found
-        sent = [edns for data in _packets(seen) if (edns := edns_of(data)) is not None]
+        sent = [edns for data, _ in notifies.received(seen) if (edns := edns_of(data)) is not None]
         found |= {"queries": len(sent), "edns": sum("edns" in told for told in sent)}
         found["do"] = sum("do" in told for told in sent)
-
-
-def _packets(seen: socket.socket) -> Iterator[bytes]:
-    with suppress(BlockingIOError):
-        for _ in range(MOST_PACKETS):
-            data, (_, _, kind, *_) = seen.recvfrom(MOST_BYTES, socket.MSG_DONTWAIT)
-            if kind == PACKET_OUTGOING:
-                yield data
 
 
 def edns_of(packet: bytes) -> frozenset[str] | None:
