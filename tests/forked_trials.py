@@ -1,29 +1,25 @@
 """Commands of `dnsrig` for tests, each in a process that is forked from one that has imported everything.
 
-Python needs 1.5 s of CPU time to import what a trial needs, and the trial itself needs 1 s. `Starter` starts this
-module as a program, which reads one command a line, as JSON, and answers with how the command ended.
+`Starter` starts this module as a program, which reads one command a line, as JSON, and answers with how the command
+ended. Unlike `dnsrig.experiment.forks`, it has a limit of time for each, and the environment of the test.
 """
 
 from __future__ import annotations
 
-import gc
-import importlib
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
-import threading
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dnsrig import discovery
+from dnsrig.experiment import forks
 
-PACKAGES = ("checks", "metrics", "cli", "procedures", "servers")
 ENDING_LIMIT_S = 20.0
 
 
@@ -64,50 +60,23 @@ class Starter:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    load()
+    forks.load()
     for line in sys.stdin:
         asked = json.loads(line)
         pid = os.fork()
         if not pid:
-            execute(asked)
+            forks.execute(asked["arguments"], partial(prepare, asked))
         answers.write(json.dumps(vars(wait(pid, asked["limit_s"]))) + "\n")
         answers.flush()
 
 
-def load() -> None:
-    """Import what a trial imports. A fork has only the thread that forks, so no thread of Python may run afterwards.
-    The threads that polars starts when it is imported wait, and its allocator is made for forks."""
-    for module in ("cli._app", "experiment.executors", "experiment.trial"):
-        importlib.import_module(f"dnsrig.{module}")
-    for package in PACKAGES:
-        discovery.modules(f"dnsrig.{package}")
-    assert threading.active_count() == 1
-    gc.freeze()
-
-
-def execute(asked: dict[str, Any]) -> None:
-    """Become the command; does not return."""
-    status = 1
-    try:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os.dup2(os.open(asked["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-        os.chdir(asked["folder"])
-        os.environ.clear()
-        os.environ.update(asked["environment"])
-        sys.argv = ["dnsrig", *asked["arguments"]]
-        from dnsrig.cli._app import main as dnsrig
-
-        dnsrig()
-        status = 0
-    except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+def prepare(asked: dict[str, Any]) -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(asked["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
 
 
 def wait(pid: int, limit_s: float) -> Ended:

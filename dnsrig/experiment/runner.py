@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
 from dnsrig.experiment.children import Child, Running
 from dnsrig.experiment.executors import executor
+from dnsrig.experiment.forks import Forks
 from dnsrig.experiment.preparation import Where, here, own_cpus
 from dnsrig.lab import conditions
 from dnsrig.lab.process import move_to
@@ -43,8 +45,8 @@ class Lane(Protocol):
 class Here:
     """This machine. ``lock``: lock of the run (`dnsrig.cached`); ``cpu``: the only CPU that a trial may use."""
 
-    def __init__(self, lock: int, cpu: int | None) -> None:
-        self._lock, self._cpu = lock, cpu
+    def __init__(self, forks: Forks, lock: int, cpu: int | None) -> None:
+        self._forks, self._lock, self._cpu = forks, lock, cpu
 
     def takes(self, key: TrialKey) -> bool:
         return True
@@ -53,7 +55,7 @@ class Here:
         if self._cpu is None:
             # Drawing progress must not take time of a server under test.
             move_to(set(spec.hosts[OBSERVER].cpus))
-        return Child(spec, target, events, self._lock, self._cpu)
+        return Child(spec, target, events, self._lock, partial(self._forks.start, cpu=self._cpu))
 
 
 class Progress(Protocol):
@@ -177,8 +179,9 @@ def execute(manifest: Manifest, directory: Path, progress: Progress, *, at_once:
     """Execute all unfinished trials here, ``at_once`` in parallel. Returns how many failed because of dnsrig or the
     machine."""
     check_at_once(manifest, at_once)
-    with _own_cpus_kept(), _held(directory, progress) as lock:
-        return _execute(manifest, directory, progress, _here(manifest, at_once, lock))
+    with _own_cpus_kept(), _held(directory, progress) as lock, contextlib.ExitStack() as stack:
+        lanes = [Here(stack.enter_context(Forks()), lock, cpu) for cpu in _cpus(manifest, at_once)]
+        return _execute(manifest, directory, progress, lanes)
 
 
 def execute_on(lanes: Sequence[Lane], manifest: Manifest, directory: Path, progress: Progress) -> int:
@@ -191,9 +194,9 @@ def _held(directory: Path, progress: Progress) -> AbstractContextManager[int]:
     return cached.only_one(directory, "somebody else is executing this run already", progress.note)
 
 
-def _here(manifest: Manifest, at_once: int, lock: int) -> list[Lane]:
-    """Lanes of this machine: several with a CPU each, or one in which hosts have the CPUs of their specs."""
-    return [Here(lock, cpu) for cpu in own_cpus()[-at_once:]] if _apart(manifest) else [Here(lock, None)]
+def _cpus(manifest: Manifest, at_once: int) -> list[int | None]:
+    """The CPU of each lane of this machine; None: its hosts have the CPUs of their specs."""
+    return [*own_cpus()[-at_once:]] if _apart(manifest) else [None]
 
 
 def _apart(manifest: Manifest) -> bool:

@@ -71,7 +71,7 @@ def _execute(spec: TrialSpec, lease: str, report: Report, lock: int) -> dict[str
     target.parent.mkdir(parents=True, exist_ok=True)
     events: children.Events = queue.SimpleQueue()
     try:
-        reason = _follow(Child(spec, target, events, lock), events, lease, report)
+        reason = _follow(Child(spec, target, events, lock, children.program), events, lease, report)
         return _packed(target, reason)
     finally:
         _remove(target)

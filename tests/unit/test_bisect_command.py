@@ -39,9 +39,9 @@ class Pretended:
     """Rates at which trials fail."""
 
     def __init__(
-        self, spec: TrialSpec, target: Path, events: children.Events, lock: int, cpu: int | None = None
+        self, spec: TrialSpec, target: Path, events: children.Events, lock: int, start: children.Start
     ) -> None:
-        self.spec, self.target, self.cpu = spec, target, cpu
+        self.spec, self.target = spec, target
         events.put((self, None))  # type: ignore[arg-type]
 
     def result(self) -> tuple[TrialRecord | None, str]:

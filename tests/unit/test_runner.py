@@ -18,10 +18,11 @@ import synthetic
 
 from dnsrig import cached, interruption, paths
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import children, runner, trial
+from dnsrig.experiment import children, forks, runner, trial
 from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, trial_dir
 from dnsrig.servers import sources
 
+FORKS = Path(__file__).parents[1] / "pretend_forks.py"
 PRETEND = """
 import json, os, pathlib, sys, time
 spec, target = json.load(open(sys.argv[-2])), pathlib.Path(sys.argv[-1])
@@ -81,7 +82,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, fail: set[int] =
     """``meet``: so many must have begun before any ends."""
     program = tmp_path / "pretend.py"
     program.write_text(PRETEND.replace("FAIL", repr(set(fail))).replace("MEET", str(meet)))
-    monkeypatch.setattr(children, "TRIAL_COMMAND", [sys.executable, str(program)])
+    monkeypatch.setattr(forks, "COMMAND", [sys.executable, str(FORKS), str(program)])
 
 
 def test_everything_in_the_planned_order(
@@ -254,7 +255,7 @@ def silent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Trials that print nothing until they have to end. Returns the file in which each writes its process."""
     program, pid = tmp_path / "silent.py", tmp_path / "pid"
     program.write_text("import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})" + SILENT)
-    monkeypatch.setattr(children, "TRIAL_COMMAND", [sys.executable, str(program)])
+    monkeypatch.setattr(forks, "COMMAND", [sys.executable, str(FORKS), str(program)])
     monkeypatch.setenv("PID", str(pid))
     return pid
 
