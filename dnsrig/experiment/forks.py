@@ -93,7 +93,7 @@ class Forks:
     def start(self, spec: int, target: Path, lock: int, cpu: int | None = None) -> Forked:
         """Start a trial, in its own session.
 
-        ``spec`` and ``lock``: descriptors that it gets; ``cpu``: the only CPU that it may use; None: all of this thread.
+        ``spec``, ``lock``: descriptors that it gets; ``cpu``: the only CPU that it may use; None: all of this thread.
         """
         cpus = os.sched_getaffinity(0) if cpu is None else {cpu}
         request = json.dumps({"target": str(target), "cpus": sorted(cpus)}).encode()
@@ -193,7 +193,7 @@ def prepare(standard: Sequence[int], cpus: Sequence[int]) -> None:
 
 
 def execute(arguments: Sequence[str], prepare: Callable[[], None]) -> NoReturn:
-    """Execute a command of `dnsrig` in this process, like `python -m dnsrig`, and end it. ``prepare`` is called before."""
+    """Call ``prepare``, execute a command in this process as `python -m dnsrig` does, and end the process."""
     status = 1
     try:
         prepare()

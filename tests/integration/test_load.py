@@ -16,6 +16,7 @@ from suites import quick
 from dnsrig.runs.trial import Trial
 
 RATE_QPS = 500
+CLIENTS = 16
 SHORT = ("options.duration_s=1", "options.warmup_s=0.2", "baseline={}", "dataset.zones=20")
 TRANSPORTS = [
     (kind, transport)
@@ -59,7 +60,11 @@ def test_primary_answers_over_every_transport(measure: Callable[..., Trial], kin
     for name in ("latency.hlog", "intervals.arrow", "clients.arrow"):
         assert (trial.directory / name).stat().st_size
     if transport != "udp":
-        assert trial.record.instruments["load"]["connections"]["established"] == 16
+        connections = trial.record.instruments["load"]["connections"]
+        lost = sum(connections["ended"].values())
+        assert connections["established"] == CLIENTS + lost
+        # A server without a CPU exceeds limits of its own: `tcp-io-timeout` of Knot DNS is 500 ms.
+        assert not lost or others.excused((), share_of_others(trial))
 
 
 @pytest.mark.parametrize("transport", quick(["udp", "dot"], "udp"))
