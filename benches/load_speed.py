@@ -3,8 +3,7 @@
 Each tool loads the same reflector over the same link, in turn, several rounds in shuffled order. CPU time is
 measured for the whole host, so it includes the kernel's work in softirqs. Targets are ratios: below them, `load` is
 better. Over DoQ `load` is alone: dnspyre, the only peer with many queries a connection, is not in Debian. kxdpgun opens
-a connection for each query over QUIC. kxdpgun 3.5.8 gets no answers from `serve echo` over QUIC: most of its
-handshakes do not end.
+a connection for each query over QUIC.
 
 The part `handshakes` compares the CPU time of a full TLS handshake, on both sides together, with what its arithmetic
 needs by itself, as `openssl speed` measures it on the same CPU: one signature (ECDSA P-256), its verification, and on

@@ -1,4 +1,4 @@
-"""`serve echo` over QUIC and HTTPS as other programs' clients have it: kdig of Knot DNS, and dnsperf."""
+"""`serve echo` over QUIC and HTTPS as other programs' clients have it: kdig and kxdpgun of Knot DNS, and dnsperf."""
 
 from __future__ import annotations
 
@@ -64,6 +64,16 @@ def test_kdig_is_answered_over_quic_with_and_without_a_retry(network: Network, t
             seen = printed(network, tmp_path, "kdig", f"@{SERVER}", "+quic", "+keepopen", *names)
         assert seen.count("status: NOERROR") == 2 and seen.count("id: 0") == 2, seen
         assert "QUIC session" in seen and "www.example.com." in seen, seen
+
+
+def test_kxdpgun_is_answered_over_quic_though_its_ids_are_not_0(network: Network, tmp_path: Path) -> None:
+    (tmp_path / "queries.txt").write_text("www.example.com A\n")
+    options = ["-t", "1", "-Q", "50", "-j", "-I", "server", "-i", "/mnt/test/queries.txt"]
+    with echo(network, "--transport=udp,doq"):
+        for mode in ("-U0", "-U"):
+            seen = printed(network, tmp_path, "kxdpgun", mode, *options, SERVER)
+            total = json.loads(seen.splitlines()[-1])
+            assert total["queries"] == total["responses"] >= 50, seen
 
 
 def test_kdig_and_dnsperf_are_answered_over_https(network: Network, tmp_path: Path) -> None:

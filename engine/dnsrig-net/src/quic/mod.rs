@@ -22,7 +22,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use dnsrig_dns::framing::PREFIX_BYTES;
 use quinn_proto::{
     Connection, SendStream, Transmit, TransportConfig, VarInt,
     congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig},
@@ -107,15 +106,6 @@ impl Clock {
     fn ns(self, instant: Instant) -> i64 {
         self.base_ns + instant.saturating_duration_since(self.base).as_nanos() as i64
     }
-}
-
-/// A message with its length before it, and with the id 0 (RFC 9250 §4.2.1).
-fn framed(message: &[u8]) -> Vec<u8> {
-    let mut framed = Vec::with_capacity(PREFIX_BYTES + message.len());
-    framed.extend((message.len() as u16).to_be_bytes());
-    framed.extend(message);
-    framed[PREFIX_BYTES..].iter_mut().take(2).for_each(|byte| *byte = 0);
-    framed
 }
 
 /// Writes as much as flow control allows and, if it is the `last`, the end of the stream (FIN) behind all of it.

@@ -9,15 +9,13 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use dnsrig_dns::framing::PREFIX_BYTES;
+use dnsrig_dns::framing::{self, PREFIX_BYTES};
 use quinn_proto::{
     ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event as QuicEvent, HashedConnectionIdGenerator,
     IdleTimeout, Incoming, ReadError, ServerConfig, StreamEvent, StreamId, VarInt, crypto::rustls::QuicServerConfig,
 };
 
-use super::{
-    Clock, Flow, Way, cancel, code, counts::PROTOCOL_ERROR, framed, timers::Timers, transmit, transport, way, write,
-};
+use super::{Clock, Flow, Way, cancel, code, counts::PROTOCOL_ERROR, timers::Timers, transmit, transport, way, write};
 
 /// The longest query that is kept, in bytes: the longest message.
 const QUERY_BYTES_MAX: usize = PREFIX_BYTES + u16::MAX as usize;
@@ -442,7 +440,8 @@ impl Connection {
 
     fn answer(&mut self, key: StreamKey, message: &[u8], answers: &mut impl Answers) -> bool {
         let Some(stream) = self.streams.get_mut(&key.stream) else { return false };
-        stream.answer = framed(message);
+        // Its id is the query's. That is 0 (RFC 9250 §4.2.1), but kxdpgun 3.5 sends others and wants them back.
+        framing::append(&mut stream.answer, message);
         self.go_on_writing(key, answers);
         true
     }

@@ -14,7 +14,7 @@ use crate::{
     quic::{
         cancel, code,
         counts::{Counts, REQUEST_CANCELLED},
-        framed, write,
+        write,
     },
 };
 
@@ -250,4 +250,13 @@ impl Stream {
         self.answer.drain(..start);
         start > 0
     }
+}
+
+/// A message with its length before it, and with the id 0 (RFC 9250 §4.2.1).
+fn framed(message: &[u8]) -> Vec<u8> {
+    let mut framed = Vec::with_capacity(PREFIX_BYTES + message.len());
+    framed.extend((message.len() as u16).to_be_bytes());
+    framed.extend(message);
+    framed[PREFIX_BYTES..].iter_mut().take(2).for_each(|byte| *byte = 0);
+    framed
 }
