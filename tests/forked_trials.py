@@ -1,7 +1,7 @@
 """Commands of `dnsrig` for tests, each in a process that is forked from one that has imported everything.
 
 `Starter` starts this module as a program, which reads one command a line, as JSON, and answers with how the command
-ended. Unlike `dnsrig.experiment.forks`, it has a limit of time for each, and the environment of the test.
+ended. Unlike `dnsrig.cli._fork_server`, it has a limit of time for each, and the environment of the test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dnsrig.experiment import forks
+from dnsrig.cli import _fork_server
 
 ENDING_LIMIT_S = 20.0
 
@@ -60,12 +60,12 @@ class Starter:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    forks.load()
+    _fork_server.load()
     for line in sys.stdin:
         asked = json.loads(line)
         pid = os.fork()
         if not pid:
-            forks.execute(asked["arguments"], partial(prepare, asked))
+            _fork_server.execute(asked["arguments"], partial(prepare, asked))
         answers.write(json.dumps(vars(wait(pid, asked["limit_s"]))) + "\n")
         answers.flush()
 

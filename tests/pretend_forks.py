@@ -4,10 +4,9 @@ import runpy
 import socket
 import sys
 
-from dnsrig.cli import _app
-from dnsrig.experiment import forks
+from dnsrig.cli import _app, _fork_server
 
 program, requests = sys.argv[1:]
 _app.main = lambda: runpy.run_path(program, run_name="__main__")  # type: ignore[assignment]
-forks.load = lambda: None
-forks.main(socket.socket(fileno=int(requests)))
+_fork_server.load = lambda: None
+_fork_server.main(socket.socket(fileno=int(requests)))

@@ -1,36 +1,29 @@
 """Trials that are forked from a process that has imported everything, so that each of them begins at once.
 
-Python needs about 1.5 s of CPU time to import what a trial needs; a trial of `dnsrig bench` measures for 2 s. `Forks`
-starts this module as a program. It forks one trial at a time, when it is asked to, and says how the trial ended.
+Python needs about 2 s of CPU time to import what a trial needs, as long as a trial of `dnsrig bench` measures. `Forks`
+starts `dnsrig.cli._fork_server` as a program. That forks one trial at a time, when it is asked to, and says how the
+trial ended.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
-import importlib
 import json
 import os
-import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import traceback
 import weakref
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
-from dnsrig import discovery, files
 from dnsrig.errors import DnsrigError
 
-MODULES = ("experiment.executors", "experiment.trial")
-PACKAGES = ("checks", "metrics", "cli", "procedures", "servers")
-COMMAND = [sys.executable, "-P", "-m", "dnsrig.experiment.forks"]
+COMMAND = [sys.executable, "-P", "-m", "dnsrig.cli._fork_server"]
+"""Its argument is the descriptor from which it reads requests."""
 REQUEST_BYTES_MAX = 1 << 16
 ANSWER_LIMIT_S = 60.0
 """How long the first answer may take: the imports come before it."""
@@ -102,7 +95,10 @@ class Forks:
             if trial := _fork(requests, request, spec, lock):
                 return trial
             self._end()
-        raise DnsrigError("no trial can be started: the process that does it ends at once", hint="is memory short?")
+        raise DnsrigError(
+            "no trial can be started: the process that does it ends at once",
+            hint="what it printed is above; `free -h` shows whether memory is short",
+        )
 
     def _begin(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -131,9 +127,9 @@ def _fork(requests: socket.socket, request: bytes, spec: int, lock: int) -> Fork
     (stdin, to), (from_stdout, stdout), (from_stderr, stderr) = os.pipe(), os.pipe(), os.pipe()
     ours.settimeout(ANSWER_LIMIT_S)
     process: Sequence[int] = ()
-    with contextlib.suppress(OSError):
+    with theirs, contextlib.suppress(OSError):
         socket.send_fds(requests, [request], [theirs.fileno(), stdin, stdout, stderr, spec, lock])
-        theirs.close()  # or the end of that process would not be noticed
+    with contextlib.suppress(OSError):
         _, process, *_ = socket.recv_fds(ours, REQUEST_BYTES_MAX, 1)
     for handle in (stdin, stdout, stderr):
         os.close(handle)
@@ -142,74 +138,4 @@ def _fork(requests: socket.socket, request: bytes, spec: int, lock: int) -> Fork
     for handle in (to, from_stdout, from_stderr):
         os.close(handle)
     ours.close()
-    theirs.close()
     return None
-
-
-def main(requests: socket.socket) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the kernel forgets how a trial ended
-    load()
-    while True:
-        request, handles, *_ = socket.recv_fds(requests, REQUEST_BYTES_MAX, 6)
-        if not request:
-            return
-        answers, *given = handles
-        with socket.socket(fileno=answers) as to_runner, contextlib.suppress(BrokenPipeError):
-            pid = os.fork()
-            if not pid:
-                requests.close()
-                to_runner.close()
-                wanted = json.loads(request)
-                trial = ["trial", "--until-eof", f"{files.DESCRIPTORS}/{given[3]}", wanted["target"]]
-                execute(trial, partial(prepare, given[:3], wanted["cpus"]))
-            for handle in given:
-                os.close(handle)
-            process = os.pidfd_open(pid)
-            socket.send_fds(to_runner, [b"forked"], [process])
-            os.close(process)
-            _, status = os.waitpid(pid, 0)
-            to_runner.send(str(os.waitstatus_to_exitcode(status)).encode())
-
-
-def load() -> None:
-    """Import what a trial imports. A fork has only the thread that forks, so no thread of Python may run afterwards.
-    The threads that polars starts when it is imported wait, and its allocator is made for forks."""
-    for module in MODULES:
-        importlib.import_module(f"dnsrig.{module}")
-    for package in PACKAGES:
-        discovery.modules(f"dnsrig.{package}")
-    importlib.import_module("dnsrig.cli._app").command_line()
-    assert threading.active_count() == 1
-    gc.freeze()
-
-
-def prepare(standard: Sequence[int], cpus: Sequence[int]) -> None:
-    """``standard``: descriptors of standard input, output and errors."""
-    for number, handle in enumerate(standard):
-        os.dup2(handle, number)
-        os.close(handle)
-    os.setsid()
-    os.sched_setaffinity(0, cpus)
-
-
-def execute(arguments: Sequence[str], prepare: Callable[[], None]) -> NoReturn:
-    """Call ``prepare``, execute a command in this process as `python -m dnsrig` does, and end the process."""
-    status = 1
-    try:
-        prepare()
-        sys.argv = ["dnsrig", *arguments]
-        runpy.run_module("dnsrig", run_name="__main__")
-        status = 0
-    except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError):
-                stream.flush()
-        os._exit(status)
-
-
-if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))

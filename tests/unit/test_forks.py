@@ -64,7 +64,7 @@ def test_it_has_a_session_and_the_cpus_of_the_thread_that_asks_and_no_descriptor
         os.sched_setaffinity(0, {min(before)})
         trial = start(
             "print(os.getsid(0) == os.getpid(), os.sched_getaffinity(0))\n"
-            "print([os.readlink(f'/dev/fd/{n}').split(':')[0] for n in range(20) if os.path.exists(f'/dev/fd/{n}')])"
+            "print([os.readlink(f'/dev/fd/{n}').split(':')[0] for n in sorted(map(int, os.listdir('/dev/fd'))) if os.path.exists(f'/dev/fd/{n}')])"
         )
     finally:
         os.sched_setaffinity(0, before)
