@@ -65,7 +65,7 @@ def as_it_was(name: str, run: Run, *ids: str, findings: Sequence[Finding] = ()) 
 
 
 def pictures_as_they_were(name: str, charts: Mapping[str, alt.TopLevelMixin]) -> bool:
-    """The same for charts that belong to no run."""
+    """Whether the golden file ``name`` has these charts, which belong to no run."""
     return same(GOLDEN / f"{name}.json", text({chart: of_chart(drawn) for chart, drawn in charts.items()}))
 
 

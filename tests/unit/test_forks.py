@@ -1,4 +1,4 @@
-"""Trials that are forked: what each gets, how its end is told, and what happens when a process is killed."""
+"""Trials that are forked: what each gets, the status with which it ends, and what happens when a process is killed."""
 
 from __future__ import annotations
 
