@@ -30,6 +30,7 @@ PACKAGES = ("checks", "metrics", "procedures", "servers")
 def main(requests: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the kernel forgets how a trial ended
     load()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would print a traceback; a trial sets its own
     while True:
         request, handles, *_ = socket.recv_fds(requests, REQUEST_BYTES_MAX, 6)
         if not request:

@@ -119,13 +119,15 @@ def test_many_leave_no_descriptor_and_no_process(start: Start, pool: Forks) -> N
     assert process_of(pool) is process, "all are forked from one process"
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_if_that_process_is_killed_the_trial_goes_on_and_the_next_one_is_forked_from_another(
-    start: Start, pool: Forks
+    start: Start, pool: Forks, number: signal.Signals, capfd: pytest.CaptureFixture[str]
 ) -> None:
     trial, killed = start(WAITS), process_of(pool)
     trial.stdout.readline()
-    killed.kill()
-    killed.wait()
+    killed.send_signal(number)
+    assert killed.wait(LIMIT_S) == -number
+    assert capfd.readouterr().err == "", "the one who reads it has interrupted nothing"
     assert trial.poll() is None
     trial.stdin.close()
     assert trial.stdout.read() == "over\n" and trial.wait(LIMIT_S) == 1, "how it ended is not known"
