@@ -11,7 +11,6 @@ than 500 MB of memory, a process that dies, and anything outside of the run that
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import io
 import itertools
@@ -23,7 +22,6 @@ import select
 import shutil
 import signal
 import statistics
-import struct
 import sys
 import tempfile
 import time
@@ -38,7 +36,7 @@ os.environ |= {"POLARS_MAX_THREADS": "1", "COLUMNS": "1000", "TERM": "dumb"}
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import damaged_files  # type: ignore[import-not-found, unused-ignore]
-from damaged_files import Damaged  # type: ignore[import-not-found, unused-ignore]
+from damaged_files import Damaged, Watch  # type: ignore[import-not-found, unused-ignore]
 from smoke import parser, sized, status
 
 import dnsrig
@@ -67,8 +65,6 @@ FORMATS = (
 """Each run is exported to one of them."""
 SHOWN = 20
 """Faults of a run."""
-OPENED_OR_CHANGED = 0x2 | 0x4 | 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
-"""IN_MODIFY, IN_ATTRIB, IN_OPEN, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_DELETE_SELF, IN_MOVE_SELF."""
 TRACES = ("Traceback", "this should not happen")
 Step = tuple[str, Callable[[], str]]
 
@@ -163,30 +159,6 @@ def peak_mb() -> float:
     """The most memory since it was last asked."""
     text = Path("/proc/self/status").read_text()
     return int(text.split("VmHWM:")[1].split()[0]) / 1024
-
-
-class Watch:
-    """Notices what is opened or changed below a folder (inotify(7))."""
-
-    def __init__(self, folder: Path) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._handle = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        for each in [folder, *(path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink())]:
-            self._libc.inotify_add_watch(self._handle, bytes(each), OPENED_OR_CHANGED)
-
-    def seen(self) -> set[str]:
-        """Names since it was last asked."""
-        names = set()
-        with contextlib.suppress(BlockingIOError):
-            while data := os.read(self._handle, 1 << 16):
-                while data:
-                    _, mask, _, length = struct.unpack_from("iIII", data)
-                    names.add(f"{data[16 : 16 + length].rstrip(bytes(1)).decode()} ({mask:#x})")
-                    data = data[16 + length :]
-        return names
-
-    def close(self) -> None:
-        os.close(self._handle)
 
 
 @dataclass

@@ -90,6 +90,17 @@ def document(path: Path, inside: Path | None = None, most_bytes: int = MOST_DOCU
     return foreign.json_value(read(path, inside, most_bytes), MOST_VALUES)
 
 
+def names(folder: Path, inside: Path | None = None) -> list[str]:
+    """Of what is in ``folder``; empty if it cannot be read, or is a link."""
+    with contextlib.suppress(OSError), _folder(folder / "any", inside or folder.parent) as below:
+        handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=below)
+        try:
+            return sorted(os.listdir(handle))  # noqa: PTH208 (of a descriptor)
+        finally:
+            os.close(handle)
+    return []
+
+
 @contextlib.contextmanager
 def writing(path: Path, inside: Path | None = None) -> Iterator[BinaryIO]:
     """A new file that replaces ``path`` at the end: whole or not at all. Folders below ``inside`` are made."""

@@ -6,6 +6,8 @@ reader to hang, to take all memory, or to leave the run.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gzip
 import itertools
 import json
@@ -15,6 +17,7 @@ import re
 import shutil
 import socket
 import stat
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +57,34 @@ ROWS = {
     "followed.arrow": "load",
 }
 """Rows, latencies and profiles that are looked at -> the run that has them."""
+OPENED_OR_CHANGED = 0x2 | 0x4 | 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+"""IN_MODIFY, IN_ATTRIB, IN_OPEN, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_DELETE_SELF, IN_MOVE_SELF."""
 LARGE_BYTES = 1 << 30
 NESTED = 200_000
+
+
+class Watch:
+    """Notices what is opened or changed below a folder (inotify(7))."""
+
+    def __init__(self, folder: Path) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._handle = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        for each in [folder, *(path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink())]:
+            self._libc.inotify_add_watch(self._handle, bytes(each), OPENED_OR_CHANGED)
+
+    def seen(self) -> set[str]:
+        """Names since it was last asked."""
+        names = set()
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._handle, 1 << 16):
+                while data:
+                    _, mask, _, length = struct.unpack_from("iIII", data)
+                    names.add(f"{data[16 : 16 + length].rstrip(bytes(1)).decode()} ({mask:#x})")
+                    data = data[16 + length :]
+        return names
+
+    def close(self) -> None:
+        os.close(self._handle)
 
 
 def build(folder: Path, trials: int) -> dict[str, Path]:

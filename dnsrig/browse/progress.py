@@ -6,12 +6,13 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from dnsrig import files
 from dnsrig.comparison.summary import describe
 from dnsrig.report import figures
 from dnsrig.report.wording import of_trial
@@ -110,14 +111,8 @@ def _running_since(directory: Path, key: TrialKey) -> float | None:
     working = target.with_name(f"{target.name}.running")
     if (target / "trial.json").exists() or not working.is_dir():
         return None
-    return min((_modified(path) for path in (working, *_inside(working))), default=None)
-
-
-def _inside(folder: Path) -> Iterable[Path]:
-    try:
-        return list(folder.iterdir())[:50]
-    except OSError:
-        return []
+    inside = files.names(working, directory)[:50]
+    return min(_modified(path) for path in (working, *(working / name for name in inside)))
 
 
 def _aborted(run: Run) -> list[TrialKey]:

@@ -152,7 +152,7 @@ def _by_round(cost: Cost, trials: Sequence[Trial], *, answered: bool) -> dict[in
     }
 
 
-CONFIGURATIONS = ("*.conf", "*.conf.gz", "*.yml", "*.yml.gz")
+CONFIGURATIONS = (".conf", ".conf.gz", ".yml", ".yml.gz")
 CONFIGURATION_BYTES = 1 << 18
 """Bytes of a configuration that are searched for settings: they precede its zones."""
 DEFAULTS_BYTES = 1 << 22
@@ -216,9 +216,9 @@ def _printed(run: Run, variant: Variant, server: ServerSource) -> dict[str, str]
 def _configuration(run: Run, variant: Variant) -> str:
     """All files of a trial's, as far as they are not zones."""
     for folder in _folders(run, variant):
-        found = sorted(path for pattern in CONFIGURATIONS for path in folder.glob(pattern))
+        found = [name for name in files.names(folder, run.directory) if name.endswith(CONFIGURATIONS)]
         if found:
-            return "\n".join(_beginning(run, path, CONFIGURATION_BYTES) for path in found)
+            return "\n".join(_beginning(run, folder / name, CONFIGURATION_BYTES) for name in found)
     return ""
 
 

@@ -11,6 +11,7 @@ from dnsrig.comparison.summary import VariantRow, comparisons_planned, describe,
 from dnsrig.metrics import Metric
 from dnsrig.report import figures
 from dnsrig.rundir import DNSRIG_LOAD, Outcome, Scalar, Variant
+from dnsrig.runs.rows import DamagedFile
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
 from dnsrig.stats import significance, statistics
@@ -30,14 +31,19 @@ machines. Its interval is of the same."""
 def causes_of_ends(run: Run) -> set[Cause]:
     """Why latencies of ``run`` are known between two ends: of those variants that have lower ends, or of all where none
     has a distribution. Our own `load` has them where it was late, also if its results were imported."""
-    with_ends = [
-        variant.id
-        for variant in run.manifest.variants
-        if any((known := trial.latency) and known.lower != known.result for trial in run.done(variant.id))
-    ]
+    with_ends = [variant.id for variant in run.manifest.variants if any(map(_has_ends, run.done(variant.id)))]
     specs = run.manifest.specs
     found = (specs[variant].imported for variant in with_ends or specs)
     return {"lateness" if tool is None or tool.tool == DNSRIG_LOAD else "buckets" for tool in found}
+
+
+def _has_ends(trial: Trial) -> bool:
+    """Whether its distribution has lower ends; a damaged one says nothing."""
+    try:
+        known = trial.latency
+    except DamagedFile:
+        return False
+    return known is not None and known.lower != known.result
 
 
 def both_ends(run: Run) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -71,7 +72,7 @@ def check_ours(run_dir: Path) -> None:
             hint=f"copy it first: cp -r {shlex.quote(str(run_dir))} COPY",
         )
     trials = run_dir / "trials"
-    for folder in (trials, *trials.glob("*"), *trials.glob("*/*")):
+    for folder in chain([trials], trials.glob("*"), trials.glob("*/*")):  # none is opened before it was looked at
         if folder.is_symlink() or (folder.is_dir() and files.other_owner(folder)):
             raise UsageError(
                 f"{folder} is a link, or belongs to another user: dnsrig writes nothing into it",

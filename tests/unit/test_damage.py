@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import browsing
 import damaged_files
 import polars as pl
 import pytest
@@ -186,6 +187,18 @@ def test_nothing_is_derived_from_half_a_file_and_charts_show_it(runs: dict[str, 
     assert drawn.value("secondary_cpu_s") is None
     said = {finding.trap: finding for finding in traps.examine(run) if finding.repeat == 1}
     assert said["cpu-contention"].verdict == "cannot-tell" and "samples.arrow" in said["cpu-contention"].summary
+
+
+@pytest.mark.parametrize("kind", sorted(set(ROWS.values())))
+def test_a_run_of_which_all_rows_are_damaged_is_shown(runs: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    """Also by what is neither a metric nor a trap nor a chart, as the sentence that tells why latencies have ends."""
+    directory = Path(shutil.copytree(runs[kind], tmp_path / "root/synthetic/damaged"))
+    for path in directory.glob("trials/*/*/*"):
+        if path.name in ROWS:
+            path.write_bytes(b"")
+    client = browsing.client(tmp_path / "root", tmp_path / "cache")
+    for page in ([], ["findings"], ["conditions"], ["trial/v00/1"]):
+        assert client.get(browsing.address("synthetic/damaged", *page)).status_code == 200
 
 
 @pytest.fixture

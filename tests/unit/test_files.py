@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
 import shutil
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import synthetic
 from command_line import output
+from damaged_files import Watch
 
 from dnsrig import cached, files
 from dnsrig.browse import notes, scan
@@ -68,6 +70,15 @@ def test_only_regular_files_are_read(outside: Path, run: Path, kind: str) -> Non
     assert rows.content(path, None).damage == f"x cannot be read: it is {kind}, and no regular file"
 
 
+@contextlib.contextmanager
+def unopened(folder: Path) -> Iterator[None]:
+    """Nothing below the folder may be opened meanwhile."""
+    watch = Watch(folder)
+    yield
+    assert watch.seen() == set()
+    watch.close()
+
+
 def test_links_are_followed_to_the_folder_and_not_below_it(tmp_path: Path, run: Path) -> None:
     (tmp_path / "here").symlink_to(run)
     assert Run.open(tmp_path / "here").trials and Run.open(tmp_path / "here/.").trials
@@ -75,8 +86,19 @@ def test_links_are_followed_to_the_folder_and_not_below_it(tmp_path: Path, run: 
     (run / "trials").symlink_to(tmp_path / "moved")
     first, _ = Run.open(run).unreadable
     assert "one of its folders is a link" in first[1]
-    with pytest.raises(UsageError, match="is a link, or belongs to another user"):
+    with unopened(tmp_path / "moved"), pytest.raises(UsageError, match="is a link, or belongs to another user"):
         check_ours(run)
+
+
+def test_names_are_of_a_folder_and_not_of_what_a_link_leads_to(tmp_path: Path, run: Path) -> None:
+    (run / "a/b").mkdir(parents=True)
+    (run / "a/b/2").touch()
+    (run / "a/b/1").touch()
+    assert files.names(run / "a/b", run) == files.names(run / "a/b") == ["1", "2"]
+    (run / "a").rename(tmp_path / "moved")
+    (run / "a").symlink_to(tmp_path / "moved")
+    with unopened(tmp_path / "moved"):
+        assert files.names(run / "a/b", run) == files.names(run / "a", run) == files.names(run / "none", run) == []
 
 
 DAMAGED_DOCUMENTS = {
