@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import functools
+import gc
 import inspect
 import os
 import sys
@@ -20,6 +22,9 @@ from dnsrig.cli import _console, _former
 from dnsrig.cli._exits import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError
 from dnsrig.text import visible
+
+atexit.register(gc.freeze)
+"""The end of a process frees its memory anyway. Python's search for garbage before it takes 0.3 s after a run."""
 
 TRACEBACK = "DNSRIG_TRACEBACK"
 HELP_OPTIONS = ["-h", "--help"]
