@@ -12,7 +12,7 @@ import atexit
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -67,14 +67,16 @@ def status(goals_met: bool) -> int:
     return 0 if goals_met or SMOKE else 1
 
 
-def new_run(experiment: str, settings: Iterable[str], *more: str) -> Path:
+def new_run(experiment: str, settings: Iterable[str], *more: str, program: Sequence[str] = ("-m", "dnsrig")) -> Path:
     """Run an experiment with ``settings`` and ``more`` options, and return the folder of the run.
+
+    ``program``: how Python is to start dnsrig.
 
     A variant without a valid trial is no failure: tables have a column for it. Raises CalledProcessError otherwise.
     """
     runs = scratch() or Path("runs")
     words = [word for setting in settings for word in ("--set", setting)]
-    command = [sys.executable, "-m", "dnsrig", "run", experiment, "--runs", str(runs), "--quiet", *words, *more]
+    command = [sys.executable, *program, "run", experiment, "--runs", str(runs), "--quiet", *words, *more]
     ended = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
     if ended.returncode not in (0, EXIT_NO_VALID_TRIAL):
         ended.check_returncode()

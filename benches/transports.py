@@ -1,23 +1,29 @@
 """What transports and their connections cost: the page docs/results/transports.md, from runs of seven experiments.
 
-    .venv/bin/python benches/transports.py [RUN...] > docs/results/transports.md
+    .venv/bin/python benches/transports.py [RUN...] [--pictures FOLDER] > docs/results/transports.md
 
 Without RUN it makes a run of each experiment in `PARTS` first, which needs root. Each row is a variant, each column a
 metric: the median of the repeats and their range. The column of the loss has the loss to UDP and its interval. A trial
-that is not `done` has no values; the last column has the number of these trials.
+that is not `done` has no values; the last column has the number of these trials. The pictures have a mark for each
+trial, and a line from one median to the next.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from smoke import new_run, parser, sized
+import altair as alt
+import polars as pl
+from smoke import new_run, parser, scratch, sized
 
 from dnsrig.comparison.loss import losses
+from dnsrig.report import svg
+from dnsrig.report.charts import _look
 from dnsrig.rundir import Variant
 from dnsrig.runs.run import Run
 from dnsrig.runs.trial import Trial
@@ -27,6 +33,8 @@ from generate import table  # type: ignore[import-not-found]
 
 Cells = Callable[[Run, Variant, Sequence[Trial]], str]
 KILOBYTE = 1e3
+MEASURED, AT_LEAST = "measured", "at least: the generator was the limit"
+LEGEND = alt.Legend(orient="top", symbolOpacity=1)
 REPEATS: list[str] = sized([], smoke=["--repeats", "1"])
 SMOKE_SETTINGS = {
     "transports": ["server=echo@engine", 'matrix."options.transport"=["udp", "dot"]'],
@@ -43,12 +51,70 @@ SMOKE_SETTINGS = {
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A chart of a metric: panels side by side, and in each an axis of the run from left to right."""
+
+    metric: str
+    title: str
+    """Of the metric, with its unit."""
+    x: str
+    colour: str
+    column: str
+    row: str = ""
+    """These four are axes of the run."""
+    unit: float = 1.0
+    where: Mapping[str, object] = field(default_factory=dict)
+    """Only variants with these values of their axes."""
+    panel_px: int = 150
+    in_a_row: int = 9
+    logarithmic: bool = True
+
+    def draw(self, run: Run) -> alt.TopLevelMixin:
+        rows = [row for trial in run.trials for row in self._rows(run, trial)]
+        order = {axis: [str(value) for value in values] for axis, values in run.manifest.axes.items()}
+        names = order[self.colour]
+        least, most = min(row["value"] for row in rows), max(row["value"] for row in rows)
+        scale = alt.Scale(type="log", domain=[least / 1.2, most * 1.2], nice=False) if self.logarithmic else alt.Scale()
+        axis = _look.axis_of(scale, 4) if self.logarithmic else alt.Axis(tickCount=4)
+        base = alt.Chart(pl.DataFrame(rows)).encode(
+            alt.X(f"{self.x}:N", sort=order[self.x], title=self.x.replace("_", " "), axis=alt.Axis(labelAngle=-40)),
+            alt.Color(f"{self.colour}:N", sort=names, scale=_look.colours(names), title=None, legend=LEGEND),
+        )
+        title = f"{self.title}{' (log scale)' * self.logarithmic}"
+        y, middle = (alt.Y(f"{what}:Q", scale=scale, axis=axis, title=title) for what in ("value", "median(value)"))
+        shape = alt.Shape(
+            "known:N",
+            title=None,
+            legend=LEGEND if any(row["known"] != MEASURED for row in rows) else None,
+            scale=alt.Scale(domain=[MEASURED, AT_LEAST], range=["circle", "triangle-up"]),
+        )
+        joined = [] if self.x == self.colour else [base.mark_line(strokeWidth=1.4).encode(middle)]
+        marks = base.mark_point(size=34, opacity=0.8).encode(y, shape)
+        panel = alt.layer(*joined, base.mark_tick(thickness=2, size=16).encode(middle), marks)
+        sized = panel.properties(width=self.panel_px, height=self.panel_px)
+        if self.row:
+            rows_of = alt.Row(f"{self.row}:N", sort=order[self.row], title=None)
+            return sized.facet(row=rows_of, column=alt.Column(f"{self.column}:N", sort=order[self.column], title=None))
+        return sized.facet(alt.Facet(f"{self.column}:N", sort=order[self.column], title=None), columns=self.in_a_row)
+
+    def _rows(self, run: Run, trial: Trial) -> Iterator[dict[str, Any]]:
+        """One of a trial with a value."""
+        parameters = next(v.parameters for v in run.manifest.variants if v.id == trial.record.spec.variant.id)
+        bound = trial.record.outcome == "invalid" and (trial.ramp.capacity_qps or trial.load.capacity_qps)
+        value = bound or (trial.value(self.metric) if trial.record.outcome == "done" else None)
+        if value and all(parameters.get(axis) == wanted for axis, wanted in self.where.items()):
+            told = {axis: str(value) for axis, value in parameters.items()}
+            yield {**told, "value": value / self.unit, "known": AT_LEAST if bound else MEASURED}
+
+
+@dataclass(frozen=True)
 class Part:
     """A section of the page."""
 
     title: str
     says: str
     columns: dict[str, Cells]
+    picture: Picture | None = None
 
 
 def figures(metric: str, unit: float = 1.0) -> Cells:
@@ -89,6 +155,7 @@ PARTS = {
         "Authoritative servers",
         "Connections stay open. Latency and CPU time are at half of each variant's own capacity.",
         AT_HALF,
+        Picture("capacity_qps", "capacity, queries/s", x="transport", colour="transport", column="server"),
     ),
     "resolver-transports": Part("Resolvers", "All names are in the cache.", AT_HALF),
     "handshakes": Part(
@@ -116,6 +183,9 @@ PARTS = {
             "p99, ms": figures("p99_ms"),
             "unanswered, %": figures("unanswered_share_percent"),
         },
+        Picture(
+            "p99_ms", "p99, ms", x="loss_percent", colour="transport", column="outstanding", in_a_row=3, panel_px=190
+        ),
     ),
     "connections-held": Part(
         "Connections that are held",
@@ -129,6 +199,13 @@ PARTS = {
             "unanswered, %": figures("held_unanswered_percent"),
             "unanswered to the other client, %": figures("unanswered_share_percent"),
         },
+        Picture(
+            *("held_memory_bytes", "memory of the server for a connection, kB"),
+            *("held", "server", "transport"),
+            unit=KILOBYTE,
+            where={"limits": "raised"},
+            panel_px=230,
+        ),
     ),
     "xoq": Part(
         "Zones over QUIC",
@@ -140,6 +217,7 @@ PARTS = {
             "CPU a zone, client, µs": figures("client_cpu_us_per_zone"),
             "CPU a zone, primary, µs": figures("primary_cpu_us_per_zone"),
         },
+        Picture("transferred_mb_per_s", "MB a second", "transport", "server", "site", "case", panel_px=230),
     ),
 }
 
@@ -147,7 +225,15 @@ PARTS = {
 def main() -> int:
     asking = parser(__doc__)
     asking.add_argument("runs", nargs="*", type=Path, metavar="RUN")
-    print(page(list(map(Run.open, asking.parse_args().runs or measured()))))
+    asking.add_argument("--pictures", type=Path, default=scratch(), metavar="FOLDER", help="write the charts there")
+    asked = asking.parse_args()
+    runs = list(map(Run.open, asked.runs or measured()))
+    print(page(runs))
+    for run in runs if asked.pictures else []:
+        part = PARTS.get(run.manifest.experiment)
+        if part and part.picture:
+            picture = asked.pictures / f"{run.manifest.experiment}.png"
+            picture.write_bytes(svg.png(svg.render(part.picture.draw(run))))
     return 0
 
 
