@@ -5,11 +5,12 @@
 Without RUN it makes a run of each experiment in `PARTS` first, which needs root. Each row is a variant, each column a
 metric: the median of the repeats and their range. The column of the loss has the loss to UDP and its interval. A trial
 that is not `done` has no values; the last column has the number of these trials. The pictures have a mark for each
-trial, and a line from one median to the next.
+trial, a tick for each median, and a line from one to the next where they are of numbers.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,7 @@ class Picture:
 
     def draw(self, run: Run) -> alt.TopLevelMixin:
         rows = [row for trial in run.trials for row in self._rows(run, trial)]
-        order = {axis: [str(value) for value in values] for axis, values in run.manifest.axes.items()}
+        order = {axis: sorted(map(str, values), key=_numbers) for axis, values in run.manifest.axes.items()}
         names = order[self.colour]
         least, most = min(row["value"] for row in rows), max(row["value"] for row in rows)
         scale = alt.Scale(type="log", domain=[least / 1.2, most * 1.2], nice=False) if self.logarithmic else alt.Scale()
@@ -88,7 +89,7 @@ class Picture:
             legend=LEGEND if any(row["known"] != MEASURED for row in rows) else None,
             scale=alt.Scale(domain=[MEASURED, AT_LEAST], range=["circle", "triangle-up"]),
         )
-        joined = [] if self.x == self.colour else [base.mark_line(strokeWidth=1.4).encode(middle)]
+        joined = [base.mark_line(strokeWidth=1.4).encode(middle)] if _numbers(order[self.x][-1]) else []
         marks = base.mark_point(size=34, opacity=0.8).encode(y, shape)
         panel = alt.layer(*joined, base.mark_tick(thickness=2, size=16).encode(middle), marks)
         sized = panel.properties(width=self.panel_px, height=self.panel_px)
@@ -100,9 +101,10 @@ class Picture:
     def _rows(self, run: Run, trial: Trial) -> Iterator[dict[str, Any]]:
         """One of a trial with a value."""
         parameters = next(v.parameters for v in run.manifest.variants if v.id == trial.record.spec.variant.id)
-        bound = trial.record.outcome == "invalid" and (trial.ramp.capacity_qps or trial.load.capacity_qps)
+        ended = trial.ramp.capacity_qps or trial.load.capacity_qps or None
+        bound = ended if trial.record.outcome == "invalid" else None
         value = bound or (trial.value(self.metric) if trial.record.outcome == "done" else None)
-        if value and all(parameters.get(axis) == wanted for axis, wanted in self.where.items()):
+        if value is not None and all(parameters.get(axis) == wanted for axis, wanted in self.where.items()):
             told = {axis: str(value) for axis, value in parameters.items()}
             yield {**told, "value": value / self.unit, "known": AT_LEAST if bound else MEASURED}
 
@@ -205,6 +207,7 @@ PARTS = {
             unit=KILOBYTE,
             where={"limits": "raised"},
             panel_px=230,
+            logarithmic=False,
         ),
     ),
     "xoq": Part(
@@ -269,6 +272,15 @@ def section(run: Run, part: Part) -> str:
         cells = [cell(run, variant, done) for cell in part.columns.values()]
         rows.append([*names, *cells, str(len(trials) - len(done))])
     return f"## {part.title}\n\n{part.says}\n\n{table([*axes, *part.columns, 'not done'], rows)}"
+
+
+def _numbers(name: str) -> list[float]:
+    """The numbers in a name, from the last: by these the panels are sorted. Names without stay in their order.
+
+    >>> sorted(["10 in 20 ms", "1 in 100 ms", "1 in 20 ms"], key=_numbers)
+    ['1 in 20 ms', '10 in 20 ms', '1 in 100 ms']
+    """
+    return [float(number) for number in re.findall(r"[0-9.]+", name)][::-1]
 
 
 def _digits(value: float) -> str:

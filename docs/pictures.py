@@ -83,6 +83,12 @@ PICTURES: dict[str, View | Rebuilt] = {
         "`dnsrig run congestion-control --scale standard --at-once 2`; then `dnsrig export RUN png`."
     ),
     **{
+        f"{experiment}.png": Rebuilt(
+            "Its command is in docs/results/transports.md; then `benches/transports.py RUN --pictures docs/pictures`."
+        )
+        for experiment in ("transports", "lossy-transports", "connections-held", "xoq")
+    },
+    **{
         f"bench{question}{ending}": Rebuilt("`docs/casts.py` runs the command and records it.")
         for question in ("", "-running", "-max", "-transfer", "-capture")
         for ending in (".svg", "-wide.svg", "-report.png")
