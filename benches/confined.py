@@ -1,6 +1,6 @@
 """What the confinement of servers costs: trials of servers that are confined, and of servers that run as root.
 
-    sudo .venv/bin/python benches/confined.py [--rounds N]
+    sudo .venv/bin/python benches/confined.py [capacity] [latency] [transfer] [--rounds N]
 
 In each round every server is measured in both ways, in turns: as dnsrig runs it, and as root with all capabilities and
 without `no_new_privs`. Each line has both medians, and the median and the range of the ratios within a round. It also
@@ -17,11 +17,12 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pair import ratios, spread
-from smoke import new_run, parser, sized
+from smoke import add_parts, new_run, parser, sized
 
 from dnsrig.cli import _app, _fork_server
 from dnsrig.confinement import Confinement
@@ -33,64 +34,74 @@ from dnsrig.runs.run import Run
 AS_ROOT, FORK = "--as-root", "--fork"
 PROGRAMS = {"confined": ("-m", "dnsrig"), "root": (__file__, AS_ROOT)}
 AUTHORITATIVE = sized('["bind@forky", "knot@forky", "nsd@forky", "powerdns@forky"]', smoke='["nsd@forky"]')
-RUNS = {
-    "transports": [f"server={AUTHORITATIVE}", "transport=udp", "exclude=[]", "baseline={}"],
-    "resolver-transports": ["transport=udp", "baseline={}"],
-    "connection-policy": [
-        *(f"server={AUTHORITATIVE}", "policy=pipelined", "transport=tcp"),
-        *("exclude=[]", "baseline={}", "limit_s=10"),
+SERVERS = [f"server={AUTHORITATIVE}", "exclude=[]", "baseline={}"]
+UDP = ["transport=udp", "baseline={}"]
+LATENCY = ["options.rate_qps=10_000", "options.duration_s=2", "main_metric=p99_ms"]
+LATENCIES = ["p50_ms", "p99_ms", "cpu_a_query_us"]
+PARTS = {
+    "capacity": [
+        ("transports", [*SERVERS, *UDP], ["capacity_qps"]),
+        ("resolver-transports", UDP, ["capacity_qps"]),
+    ],
+    "latency": [
+        ("transports", [*SERVERS, *UDP, *LATENCY], LATENCIES),
+        ("resolver-transports", [*UDP, *LATENCY], LATENCIES),
+    ],
+    "transfer": [
+        (
+            "connection-policy",
+            [*SERVERS, "policy=pipelined", "transport=tcp", "limit_s=10"],
+            ["zones_per_s", "primary_cpu_us_per_zone"],
+        ),
     ],
 }
-"""Experiment -> its settings."""
-MEASURED = sized([*RUNS], smoke=["connection-policy"])
-METRICS = {
-    "transports": ["capacity_qps", "p50_ms", "p99_ms", "cpu_a_query_us"],
-    "connection-policy": ["zones_per_s", "primary_cpu_us_per_zone"],
-}
-METRICS["resolver-transports"] = METRICS["transports"]
+"""Experiments, their settings and the metrics of interest. The latency of all is at the same rate."""
 MOST_NAMED = 5
 BUFFER = re.compile(r'users:\(\("([^"]+)".*?skmem:\(r\d+,rb(\d+),', re.DOTALL)
-Values = dict[tuple[str, str], dict[str, list[float]]]
-"""Variant and metric -> confined or root -> a figure of each round."""
+Values = dict[tuple[str, str], dict[str, dict[int, float]]]
+"""Variant and metric -> confined or root -> round -> a figure."""
 
 
 def main() -> None:
     asking = parser(__doc__)
     asking.add_argument("--rounds", type=int, default=sized(6, smoke=1))
-    rounds = asking.parse_args().rounds
-    found: Values = defaultdict(lambda: defaultdict(list))
+    add_parts(asking, sized([*PARTS], smoke=["transfer"]))
+    asked = asking.parse_args()
+    found: Values = defaultdict(lambda: defaultdict(dict))
     seen: dict[str, set[str]] = defaultdict(set)
-    for number in range(rounds):
-        for experiment in MEASURED:
+    for number in range(asked.rounds):
+        for experiment, settings, metrics in chain.from_iterable(PARTS[part] for part in asked.parts):
             ways = sorted(PROGRAMS, reverse=bool(number % 2))
             for way in ways:
                 with buffers(seen[way]):
-                    run = Run.open(new_run(experiment, RUNS[experiment], "--repeats", "1", program=PROGRAMS[way]))
-                add(found, run, way, METRICS[experiment])
+                    run = Run.open(new_run(experiment, settings, "--repeats", "1", program=PROGRAMS[way]))
+                add(found, run, way, number, metrics)
                 seen[way].update(line for trial in run.trials for line in ran_as(trial.record))
-        print(f"round {number + 1} of {rounds}", flush=True)
-    print("\n| variant | metric | confined | root | confined : root |\n| --- | --- | --- | --- | --- |")
-    for (variant, metric), of in found.items():
-        if len(of["confined"]) == len(of["root"]):
-            cells = [
-                variant,
-                metric,
-                *(spread(of[way]) for way in PROGRAMS),
-                spread(ratios(*(of[way] for way in PROGRAMS)), 2),
-            ]
-            print(f"| {' | '.join(cells)} |")
+        print(f"round {number + 1} of {asked.rounds}", flush=True)
+    table(found)
     for way, lines in seen.items():
         print(f"\n{way}:", *sorted(lines), sep="\n- ")
 
 
-def add(found: Values, run: Run, way: str, metrics: list[str]) -> None:
-    """Note the figures of a run, which has a trial of each variant."""
+def table(found: Values) -> None:
+    """Print the rounds in which a server was measured in both ways."""
+    print("\n| variant | metric | rounds | confined | root | confined : root |\n" + "| --- " * 6 + "|")
+    for (variant, metric), of in found.items():
+        confined, root = (of[way] for way in PROGRAMS)
+        rounds = sorted(confined.keys() & root.keys())
+        ours, theirs = ([values[number] for number in rounds] for values in (confined, root))
+        cells = [spread(ours), spread(theirs), spread(ratios(ours, theirs), 2)] if rounds else [""] * 3
+        print(f"| {variant} | {metric} | {len(rounds)} | {' | '.join(cells)} |")
+
+
+def add(found: Values, run: Run, way: str, number: int, metrics: list[str]) -> None:
+    """Note the figures of a run, which has a trial of each variant, as those of round ``number``."""
     for trial in run.trials:
         label = ", ".join(map(str, trial.record.spec.variant.parameters.values()))
         for metric in metrics:
             value = trial.value(metric)
             if trial.record.outcome == "done" and value is not None:
-                found[label, metric][way].append(value)
+                found[label, metric][way][number] = value
 
 
 def ran_as(record: TrialRecord) -> Iterator[str]:
@@ -132,6 +143,7 @@ def as_root() -> None:
         make(self, *words, **{**named, "as_root": True})
 
     Confinement.__init__ = made  # type: ignore[method-assign]
+    Confinement.give = lambda self: None  # type: ignore[method-assign]  # BIND's root may not write in others' folders
 
 
 if __name__ == "__main__":
