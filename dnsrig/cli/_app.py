@@ -23,8 +23,8 @@ from dnsrig.cli._exits import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError
 from dnsrig.text import visible
 
+# The end of a process frees its memory anyway. Python's search for garbage before it takes 0.3 s after a run.
 atexit.register(gc.freeze)
-"""The end of a process frees its memory anyway. Python's search for garbage before it takes 0.3 s after a run."""
 
 TRACEBACK = "DNSRIG_TRACEBACK"
 HELP_OPTIONS = ["-h", "--help"]
