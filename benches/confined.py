@@ -95,7 +95,7 @@ def table(found: Values) -> None:
 
 
 def add(found: Values, run: Run, way: str, number: int, metrics: list[str]) -> None:
-    """Note the figures of a run, which has a trial of each variant, as those of round ``number``."""
+    """Note the figures of a run, which has a trial of each variant, for round ``number``."""
     for trial in run.trials:
         label = ", ".join(map(str, trial.record.spec.variant.parameters.values()))
         for metric in metrics:
@@ -147,11 +147,12 @@ def as_root() -> None:
 
 
 def give_all(self: Confinement) -> None:
-    """Let everybody write in a server's folders: BIND, as root, gives up the right to write in those of others."""
+    """Let everybody write in a server's folders: BIND, as root, gives up the right to write in folders of others."""
     for bind in self.binds:
         if not bind.read_only:
             for path in (bind.machine, *bind.machine.rglob("*")):
-                path.chmod(0o777)
+                if not path.is_symlink():
+                    path.chmod(0o777)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class Picture:
 
     metric: str
     title: str
-    """Of the metric, with its unit."""
+    """What the metric is called on the axis, with its unit."""
     x: str
     colour: str
     column: str

@@ -91,7 +91,7 @@ def document(path: Path, inside: Path | None = None, most_bytes: int = MOST_DOCU
 
 
 def names(folder: Path, inside: Path | None = None) -> list[str]:
-    """Of what is in ``folder``; empty if it cannot be read, or is a link."""
+    """Names of the entries of ``folder``; none if it cannot be read, or is a link."""
     with contextlib.suppress(OSError), _folder(folder / "any", inside or folder.parent) as below:
         handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=below)
         try:

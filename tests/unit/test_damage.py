@@ -191,7 +191,7 @@ def test_nothing_is_derived_from_half_a_file_and_charts_show_it(runs: dict[str, 
 
 @pytest.mark.parametrize("kind", sorted(set(ROWS.values())))
 def test_a_run_of_which_all_rows_are_damaged_is_shown(runs: dict[str, Path], tmp_path: Path, kind: str) -> None:
-    """Also by what is neither a metric nor a trap nor a chart, as the sentence that tells why latencies have ends."""
+    """Sentences read rows, too: one names why latencies have two ends. No metric, trap or chart guards them."""
     directory = Path(shutil.copytree(runs[kind], tmp_path / "root/synthetic/damaged"))
     for path in directory.glob("trials/*/*/*"):
         if path.name in ROWS:
