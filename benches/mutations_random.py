@@ -3,11 +3,11 @@
     .venv/bin/python benches/mutations_random.py [--seed N] [--count N] [--full] [--equivalent NUMBER ...]
 
 A break changes one operator, one truth value or one small number. The tests of `make test` run, the fastest first,
-until one fails; with ``--full``, the rest of `make test-full` follows. A break that does not compile is drawn again. So
-is a break that was shown to change nothing: ``--equivalent`` takes its number in an earlier run with the same seed. A
-test that fails, and passes when it is run again with the same break, has noticed nothing. The exit status is 1 if too
-few breaks were noticed: nine of ten must be, and all of them with ``--full``. Works in a copy of the last commit. Needs
-root, and minutes for each break.
+until one fails: those of the same crate first, or the unit tests that name the module. With ``--full``, the rest of
+`make test-full` follows. A break that does not compile is drawn again. So is a break that was shown to change nothing:
+``--equivalent`` takes its number in an earlier run with the same seed. A test that fails, and passes when it is run
+again with the same break, has noticed nothing. The exit status is 1 if too few breaks were noticed: nine of ten must
+be, and all of them with ``--full``. Works in a copy of the last commit. Needs root, and minutes for each break.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def judged(copy: Path, drawn: list[Break], count: int, equivalent: set[int], ful
 def noticed_by(one: Break, copy: Path, full: bool) -> str | None:
     """The first test that fails, "" if the code does not compile, or None."""
     try:
-        for command in stages(one, full):
+        for command in stages(one, copy, full):
             if (failed := failing(one, command, copy)) is not None:
                 return failed
     except subprocess.TimeoutExpired:
@@ -180,10 +180,11 @@ def failing(one: Break, command: str, copy: Path) -> str | None:
     return None
 
 
-def stages(one: Break, full: bool) -> list[str]:
+def stages(one: Break, copy: Path, full: bool) -> list[str]:
     """Commands that test the break, the fastest first."""
+    near = tests_of_part(one, copy)
     if SMOKE:
-        return [f"{PYTEST} tests/unit/test_trial_specs.py"]
+        return near
     several = f"{one.pytest} --numprocesses 6 --dist worksteal --ignore tests/unit"
     quick = [
         f"{one.pytest} --numprocesses 2 tests/unit",
@@ -191,7 +192,20 @@ def stages(one: Break, full: bool) -> list[str]:
         f"{one.pytest} --ignore tests/unit -m 'alone and not full'",
     ]
     slow = [f"{several} -m 'full and not alone'", f"{one.pytest} -m 'full and alone'"] if full else []
-    return [*([TEST_UNITS, TEST_PROCESSES] if one.is_of_engine else []), *quick, *slow]
+    return [*near, *([TEST_UNITS, TEST_PROCESSES] if one.is_of_engine else []), *quick, *slow]
+
+
+def tests_of_part(one: Break, copy: Path) -> list[str]:
+    """The tests of the same crate, or the unit tests that name the module; they also run later, with all others."""
+    if one.is_of_engine:
+        return [TEST_UNITS.replace("--workspace", f"--package {one.file.parts[1]}")]
+    named = re.compile(rf"\b{one.file.stem}\b")
+    tests = [
+        str(path.relative_to(copy))
+        for path in sorted((copy / "tests/unit").glob("test_*.py"))
+        if named.search(path.read_text())
+    ]
+    return [f"{one.pytest} --numprocesses 2 {' '.join(tests)}"] if tests else []
 
 
 def first_failure(output: str) -> str:
