@@ -17,7 +17,6 @@ from rich.text import Text
 
 from dnsrig.cli import _console, _options
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Role
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 ALWAYS = "0.0"
@@ -168,6 +167,7 @@ def _show_servers(parts: list[Part], width: int) -> RenderableType:
 
 def _features(parts: list[Part], width: int) -> RenderableType:
     """The features of each kind, by role."""
+    from dnsrig.rundir import Role
     from dnsrig.servers import all_drivers
 
     by_role = dict[str, list[tuple[str, list[str]]]]()

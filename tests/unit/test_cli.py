@@ -146,6 +146,15 @@ def test_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert "Usage" in out
 
 
+def test_help_loads_no_library_that_only_commands_need() -> None:
+    """Each of these takes 0.1 s or more to load."""
+    command = [sys.executable, "-P", "-X", "importtime", "-m", "dnsrig", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not {"altair", "numpy", "polars", "pydantic", "scipy"} & loaded
+
+
 LISTED = {
     "experiments": "many-zones",
     "procedures": "zone-load",
