@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from typing import Any, cast
 import pytest
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import trial
+from dnsrig.experiment import runner, trial
 from dnsrig.lab import network
 from dnsrig.lab.links.tun import TunLink
 from dnsrig.lab.process import Process
@@ -25,6 +26,7 @@ from dnsrig.procedures.context import faults
 from dnsrig.procedures.context.faults import Faults
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import LinkSpec
+from dnsrig.servers.builds import build
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -69,6 +71,25 @@ def test_a_full_disk_is_named(healthy: Trial, monkeypatch: pytest.MonkeyPatch, s
     ) as raised:
         healthy.faults().check()
     assert "--resume" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("refuses", "least_bytes"),
+    [
+        (faults.check_disk, 16 << 20),
+        (lambda folder: runner._check_disk(folder, "then start it again"), 1 << 30),
+        (lambda folder: build._check_disk(), 2_000_000_000),
+    ],
+    ids=["during a trial", "before a trial", "before a build"],
+)
+def test_one_byte_less_than_the_least_is_too_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Callable[[Path], None], least_bytes: int
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, least_bytes))
+    refuses(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, least_bytes - 1))
+    with pytest.raises(DnsrigError, match="disk"):
+        refuses(tmp_path)
 
 
 def test_whatever_fails_on_a_full_disk_names_the_disk(healthy: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
