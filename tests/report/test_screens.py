@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import altair as alt
 import polars as pl
@@ -87,6 +88,35 @@ def test_few_lines_have_their_names_at_their_ends_and_many_a_legend(tmp_path: Pa
 )
 def test_names_are_moved_apart_in_the_order_of_the_lines(places: list[float], apart: list[float]) -> None:
     assert _look.spread(places, 100) == apart
+
+
+@pytest.mark.parametrize(
+    ("scale", "domain", "values"),
+    [
+        ("linear", [0, 100], [20, 50, 80]),
+        ("linear", [40, 140], [60, 90, 120]),
+        ("log", [1, 10_000], [10, 100, 1_000]),
+        ("log", [0.01, 100], [0.1, 1, 10]),
+    ],
+)
+def test_a_name_with_room_is_where_its_line_ends(
+    scale: Literal["linear", "log"], domain: list[float], values: list[float]
+) -> None:
+    y = alt.Y("value:Q", scale=alt.Scale(type=scale, domain=domain))
+    ends = dict(zip("abc", values, strict=True))
+    _, words = _look.at_ends(ends, y, 300, 200, _look.colours([*ends]))
+    assert [row["value"] for row in words.data.to_dicts()] == pytest.approx(values)
+    assert [row["end"] for row in words.data.to_dicts()] == values
+
+
+@pytest.mark.parametrize(("scale", "domain"), [("linear", [10, 100]), ("log", [10, 100])])
+def test_a_line_that_ends_outside_the_axis_has_its_name_at_the_edge(
+    scale: Literal["linear", "log"], domain: list[float]
+) -> None:
+    y = alt.Y("value:Q", scale=alt.Scale(type=scale, domain=domain))
+    _, words = _look.at_ends({"below": 1.0, "above": 1_000.0}, y, 300, 200, _look.colours(["below", "above"]))
+    assert [row["value"] for row in words.data.to_dicts()] == pytest.approx(domain)
+    assert [row["end"] for row in words.data.to_dicts()] == domain
 
 
 @pytest.mark.parametrize(("height", "rows"), [(740, [1, 1, 1]), (363, [1, 1, 1]), (362, [2, 1]), (236, [3])])
