@@ -180,6 +180,40 @@ def test_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_sections_are_apart_and_the_last_column_is_wrapped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dnsrig.cli import list as listing
+
+    def experiment(name: str, audience: str, question: str) -> dict[str, str]:
+        return {"name": name, "audience": audience, "procedure": "latency", "question": question}
+
+    asked = [
+        experiment("one", "server developers", "How?"),
+        experiment("twice", "server developers", "How long is it?"),
+    ]
+    parts = {
+        "traps": lambda: [{"name": "loss", "title": "answers were lost"}, {"name": "cold-start", "title": "cold"}],
+        "experiments": lambda: [*asked, experiment("three", "registries", "Why?")],
+    }
+    monkeypatch.setattr(listing, "PARTS", parts)
+    monkeypatch.setenv("COLUMNS", "24")
+    _, out, _ = output(monkeypatch, capsys, "list")
+    assert [line.rstrip() for line in out.splitlines()] == [
+        "traps",
+        "loss        answers were",
+        "            lost",
+        "cold-start  cold",
+        "",
+        "experiments",
+        "Server developers",
+        "  one    How?",
+        "  twice  How long is it?",
+        "Registries",
+        "  three  Why?",
+    ]
+
+
 def test_each_folder_to_which_a_file_can_be_added_is_listed() -> None:
     from dnsrig.cli.list import PARTS
 
