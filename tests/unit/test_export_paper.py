@@ -106,6 +106,14 @@ def test_a_long_caption_is_not_cut() -> None:
     assert latex.latex("a" * 5_000) == "a" * 5_000
 
 
+@pytest.mark.parametrize(
+    ("char", "shown"),
+    [("\x7f", "\x7f"), ("\x80", "[U+0080]"), ("ſ", "ſ"), ("ƀ", "[U+0180]"), ("÷", "[U+00F7]"), ("中", "[U+4E2D]")],
+)
+def test_letters_that_every_latex_knows_end_at_u_017f(char: str, shown: str) -> None:
+    assert latex._letter(char) == shown
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_sets_hostile_captions(exported: Path, tmp_path: Path) -> None:
     inputs = "".join(f"\\input{{figures/{name}}}\\clearpage\n" for name in stems(exported))
