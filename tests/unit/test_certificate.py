@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import synthetic
 from calibration_data import CONDITIONS, certificate, cited, floor, of, through_nic
+from command_line import output
 from drawn import pictures_as_they_were
 from golden_files import same
 from rich.console import Console
@@ -126,6 +127,20 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def made(where: Path, name: str, found: Certificate) -> None:
     write_json(where / name / FILE, found.model_copy(update={"id": name}))
+
+
+def test_the_list_has_a_whole_line_for_each_sentence_however_narrow_the_terminal(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, name, found = certificates.folder(), "20250101T0-aaaa", certificate()
+    (where / name).mkdir(parents=True)
+    made(where, name, found)
+    monkeypatch.setenv("COLUMNS", "30")
+    _, out, _ = output(monkeypatch, capsys, "calibrate", "--list")
+    head, *sentences = out.splitlines()
+    assert head == f"{name}  {found.created}  {found.scale}  {where / name}"
+    assert sentences == [f"  {sentence}" for sentence in page.short(found)]
+    assert max(map(len, sentences)) > 30
 
 
 def test_a_run_cites_the_newest_of_its_machine(cache: Path) -> None:
