@@ -3,7 +3,7 @@
     .venv/bin/python benches/mutations_random.py [--seed N] [--count N] [--full] [--equivalent NUMBER ...]
 
 A break changes one operator, one truth value or one small number. The tests of `make test` run, the fastest first,
-until one fails: those of the same crate first, or the unit tests that name the module. With ``--full``, the rest of
+until one fails: first the tests of the same crate, or the unit tests that name the module. With ``--full``, the rest of
 `make test-full` follows. A break that does not compile is drawn again. So is a break that was shown to change nothing:
 ``--equivalent`` takes its number in an earlier run with the same seed. A test that fails, and passes when it is run
 again with the same break, has noticed nothing. The exit status is 1 if too few breaks were noticed: nine of ten must
