@@ -3,11 +3,11 @@
     .venv/bin/python benches/mutations_random.py [--seed N] [--count N] [--full] [--equivalent NUMBER ...]
 
 A break changes one operator, one truth value or one small number. The tests of `make test` run, the fastest first,
-until one fails: first the tests of the same crate, or the unit tests that name the module. With ``--full``, the rest of
-`make test-full` follows. A break that does not compile is drawn again. So is a break that was shown to change nothing:
-``--equivalent`` takes its number in an earlier run with the same seed. A test that fails, and passes when it is run
-again with the same break, has noticed nothing. The exit status is 1 if too few breaks were noticed: nine of ten must
-be, and all of them with ``--full``. Works in a copy of the last commit. Needs root, and minutes for each break.
+until one fails: first the tests of the same crate, or the unit tests that import the module. With ``--full``, the rest
+of `make test-full` follows. A break that does not compile is drawn again. So is a break that was shown to change
+nothing: ``--equivalent`` takes its number in an earlier run with the same seed. A test that fails, and passes when it
+is run again with the same break, has noticed nothing. The exit status is 1 if too few breaks were noticed: nine of ten
+must be, and all of them with ``--full``. Works in a copy of the last commit. Needs root, and minutes for each break.
 """
 
 from __future__ import annotations
@@ -196,14 +196,15 @@ def stages(one: Break, copy: Path, full: bool) -> list[str]:
 
 
 def tests_of_part(one: Break, copy: Path) -> list[str]:
-    """The tests of the same crate, or the unit tests that name the module; they also run later, with all others."""
+    """The tests of the same crate, or the unit tests that import the module; they also run later, with all others."""
     if one.is_of_engine:
         return [TEST_UNITS.replace("--workspace", f"--package {one.file.parts[1]}")]
-    named = re.compile(rf"\b{one.file.stem}\b")
+    package, module = ".".join(one.file.parent.parts), one.file.stem
+    imported = re.compile(rf"{re.escape(package)}(\.{module}\b| import [^\n]*\b{module}\b)")
     tests = [
         str(path.relative_to(copy))
         for path in sorted((copy / "tests/unit").glob("test_*.py"))
-        if named.search(path.read_text())
+        if imported.search(path.read_text())
     ]
     return [f"{one.pytest} --numprocesses 2 {' '.join(tests)}"] if tests else []
 
